@@ -94,8 +94,6 @@ func (b *Breaker) allowSlow() (Permit, error) {
 // Allow. The error is classified by Config.Classify. If fn panics or calls
 // runtime.Goexit, the call has failed, and the panic goes on with its stack.
 //
-// Without Config.Classify, any error of fn is Ignored once ctx was cancelled.
-//
 // fn must not call the same breaker: see the package documentation.
 //
 // If ctx is already done, Do does not call fn, and returns the cause. It panics if

@@ -316,7 +316,7 @@ func TestNilArguments(t *testing.T) {
 
 func TestClassify(t *testing.T) {
 	errNotFound, errOdd := errors.New("not found"), errors.New("odd")
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), Classify: func(err error) ab.Outcome {
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), Classify: func(_ context.Context, err error) ab.Outcome {
 		switch err {
 		case errNotFound:
 			return ab.Success
@@ -349,7 +349,7 @@ func TestClassify(t *testing.T) {
 
 // T41: what Classify breaks counts once, as a failure, and its panic goes on.
 func TestT41_PanicInClassify(t *testing.T) {
-	classify := func(error) ab.Outcome { panic("classify") }
+	classify := func(context.Context, error) ab.Outcome { panic("classify") }
 	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(9), Classify: classify})
 	panics(t, "classify", func() { admit(t, b.Allow).Done(errBoom) })
 	panics(t, "classify", func() { b.Do(t.Context(), func(context.Context) error { return errBoom }) })

@@ -73,17 +73,13 @@ type Config struct {
 	// OpenTimeout, but at least ten seconds and at most 37 hours.
 	ProbeTimeout time.Duration
 
-	// Classify says what an error that is not nil means; nil errors are
-	// Success. It must not be slow. An Outcome that is none of the three counts
-	// as Failure. If it panics, so does its caller, and the call has failed.
-	//
-	// Without Classify, errors that match context.Canceled or ErrRejected, the
-	// error of an inner breaker, are Ignored, and all others are Failure. In Do
-	// and ExecuteContext, where the breaker knows the context of the call, every
-	// error is Ignored once the caller has cancelled that context, since the error
-	// may be any cause that the caller gave. A deadline that has passed is not a
-	// cancellation.
-	Classify func(error) Outcome
+	// Classify says what an error that is not nil means; nil errors are Success.
+	// Nil means the function Classify, with which one's own may end. ctx is the
+	// context of the call, or nil where the breaker does not know it: in
+	// Permit.Done and Execute. Classify must not be slow. An Outcome that is none
+	// of the three counts as Failure. If Classify panics or calls runtime.Goexit,
+	// the call has failed, and the panic goes on in its caller.
+	Classify func(ctx context.Context, err error) Outcome
 
 	// DetailedErrors makes rejections an *OpenError, which says when to try
 	// again, in place of ErrOpen and ErrTooManyProbes, which it matches. Each
@@ -115,7 +111,7 @@ type settings struct {
 	queue        *eventQueue // of a Breaker with a listener
 	listener     func(Event)
 	listens      bool // whether events are published
-	classify     func(error) Outcome
+	classify     func(context.Context, error) Outcome
 	openTimeout  time.Duration   // latched, or positive
 	maxOpen      time.Duration   // positive
 	backoff      []time.Duration // by streak-1, of Config.Backoff; nil doubles
@@ -233,23 +229,4 @@ func (s *settings) publish(c *core, gen uint32, e *Event) (owed *eventQueue) {
 	}
 	owed, _ = s.queue.push(c, gen, e)
 	return owed
-}
-
-// outcome classifies the error of a call, which ctx was for unless it is nil.
-// It runs user code. A nil s means the defaults.
-func (s *settings) outcome(ctx context.Context, err error) Outcome {
-	switch {
-	case err == nil:
-		return Success
-	case s != nil && s.classify != nil:
-		if o := s.classify(err); o == Success || o == Ignored {
-			return o
-		}
-		return Failure
-	case ctx != nil && ctx.Err() == context.Canceled,
-		errors.Is(err, context.Canceled), errors.Is(err, ErrRejected):
-		return Ignored
-	default:
-		return Failure
-	}
 }

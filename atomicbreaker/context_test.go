@@ -114,7 +114,7 @@ func TestCancelledCallsThatEndOtherwise(t *testing.T) {
 
 // Classify, where there is one, decides about all errors.
 func TestClassifyOfCancelledCalls(t *testing.T) {
-	for name, c := range callers(ab.Config{Classify: func(error) ab.Outcome { return ab.Failure }}) {
+	for name, c := range callers(ab.Config{Classify: func(context.Context, error) ab.Outcome { return ab.Failure }}) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			c.call(ctx, func(context.Context) error { cancel(); return ctx.Err() })

@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -116,7 +117,7 @@ func TestUpdateOfClassify(t *testing.T) {
 	c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}}
 	g := ab.MustNewGroup(c)
 	g.RecordFailure("k")
-	c.Default.Classify = func(error) ab.Outcome { return ab.Ignored }
+	c.Default.Classify = func(context.Context, error) ab.Outcome { return ab.Ignored }
 	updateGroup(t, g, c)
 	wantVerdict(t, admit(t, keyed(g, "k")).Done(errBoom), ab.Counted)
 	wantState(t, g.State("k"), ab.Closed)

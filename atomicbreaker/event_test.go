@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	var classified, backedOff, told atomic.Int64
 	b := ab.MustNew(ab.Config{
 		Trip: ab.Consecutive(3), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 2,
-		Classify:      func(error) ab.Outcome { classified.Add(1); return ab.Failure },
+		Classify:      func(context.Context, error) ab.Outcome { classified.Add(1); return ab.Failure },
 		Backoff:       func(int) time.Duration { backedOff.Add(1); return time.Millisecond },
 		OnStateChange: func(ab.Event) { told.Add(1) },
 	})

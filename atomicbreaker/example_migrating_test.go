@@ -150,7 +150,7 @@ func Example_migratingClassify() {
 	// 	IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, notFound) },
 	// 	IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
 	// }
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Classify: func(err error) atomicbreaker.Outcome {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Classify: func(_ context.Context, err error) atomicbreaker.Outcome {
 		switch {
 		case errors.Is(err, context.Canceled): // what is excluded comes first
 			return atomicbreaker.Ignored

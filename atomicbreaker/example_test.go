@@ -63,20 +63,17 @@ func ExampleBreaker_Allow() {
 	// atomicbreaker: call rejected: breaker is open
 }
 
-// What says nothing about the thing called should neither count as a failure
-// nor as a success.
+// A Classify of one's own says what it knows better, and leaves the rest to the
+// default.
 func ExampleConfig_classify() {
 	errNotFound := errors.New("not found")
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
 		Trip: atomicbreaker.Consecutive(2),
-		Classify: func(err error) atomicbreaker.Outcome {
-			switch {
-			case errors.Is(err, errNotFound):
+		Classify: func(ctx context.Context, err error) atomicbreaker.Outcome {
+			if errors.Is(err, errNotFound) {
 				return atomicbreaker.Success // it has answered
-			case errors.Is(err, context.Canceled):
-				return atomicbreaker.Ignored
 			}
-			return atomicbreaker.Failure
+			return atomicbreaker.Classify(ctx, err)
 		},
 	})
 	for range 10 {

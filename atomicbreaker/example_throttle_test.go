@@ -16,7 +16,7 @@ func ExampleThrottle() {
 	errOverloaded, errNotFound := errors.New("overloaded"), errors.New("not found")
 	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{
 		Name: "search",
-		Classify: func(err error) atomicbreaker.Outcome {
+		Classify: func(_ context.Context, err error) atomicbreaker.Outcome {
 			if errors.Is(err, errOverloaded) {
 				return atomicbreaker.Failure
 			}

@@ -284,7 +284,7 @@ func TestPerKey(t *testing.T) {
 			case "wrong":
 				return ab.Config{Probes: 99}
 			case "fragile":
-				return ab.Config{Name: k, Trip: ab.Consecutive(1), Classify: func(error) ab.Outcome { return ab.Ignored }}
+				return ab.Config{Name: k, Trip: ab.Consecutive(1), Classify: func(context.Context, error) ab.Outcome { return ab.Ignored }}
 			}
 			return ab.Config{Name: k, Trip: ab.Consecutive(2)}
 		},

@@ -296,7 +296,7 @@ func TestStressGroupUpdates(t *testing.T) {
 func TestUpdateClassifiesCallsThatRun(t *testing.T) {
 	as := func(o ab.Outcome) ab.GroupConfig[string] {
 		return ab.GroupConfig[string]{Default: ab.Config{
-			Trip: ab.Consecutive(10), Classify: func(error) ab.Outcome { return o },
+			Trip: ab.Consecutive(10), Classify: func(context.Context, error) ab.Outcome { return o },
 		}}
 	}
 	for name, before := range map[string]int{"no cell": 0, "a cell": 1} {

@@ -28,7 +28,8 @@ type Permit struct {
 }
 
 // Done reports how the call ended: nil is a success, and Config.Classify
-// decides about other errors.
+// decides about other errors. Done does not know the context of the call. Where you
+// do, p.Report(Classify(ctx, err)) takes it into account.
 //
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
 // enters or leaves the table, or a listener is called. It takes effect by one CAS, or

@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -157,7 +158,7 @@ func TestConfigWithoutTextForm(t *testing.T) {
 		}
 	}
 	c := ab.Config{
-		Name: "db", Backoff: func(int) time.Duration { return 0 }, Classify: func(error) ab.Outcome { return ab.Ignored }, OnStateChange: func(ab.Event) {},
+		Name: "db", Backoff: func(int) time.Duration { return 0 }, Classify: func(context.Context, error) ab.Outcome { return ab.Ignored }, OnStateChange: func(ab.Event) {},
 	}
 	if s, err := c.Settings(); err != nil || !reflect.DeepEqual(s, ab.Settings{Name: "db"}) {
 		t.Errorf("%+v, %v", s, err)

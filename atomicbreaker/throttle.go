@@ -97,12 +97,13 @@ type ThrottleConfig struct {
 
 	// Classify says what an error that is not nil means: Success and Ignored
 	// are accepted, anything else is not. Nil errors are accepted. If it
-	// panics, so does its caller, and the call was not accepted.
+	// panics, so does its caller, and the call was not accepted. ctx is the context
+	// of the call, or nil in Throttle.Done.
 	//
-	// Without Classify, errors that match context.Canceled are Ignored, and all
-	// others are Failure. Set a Classify that tells overload from errors of the
-	// caller.
-	Classify func(error) Outcome
+	// Nil means the function Classify, and that a call which an inner breaker has
+	// rejected was not accepted. Set a Classify that tells overload from errors of
+	// the caller.
+	Classify func(ctx context.Context, err error) Outcome
 }
 
 const (
@@ -123,7 +124,7 @@ const (
 type throttling struct {
 	name        string
 	epoch       time.Time
-	classify    func(error) Outcome
+	classify    func(context.Context, error) Outcome
 	ratio       float64
 	minRequests uint64
 	interval    time.Duration // how long odds are used
@@ -204,8 +205,13 @@ func (t *Throttle) Allow() error {
 // Done is lock-free. It takes effect by the CAS that counts the accept, and
 // not at all if there is none.
 func (t *Throttle) Done(err error) {
+	t.done(nil, err) //lint:ignore SA1012 done takes none
+}
+
+// done is Done for a call whose context is known, or nil.
+func (t *Throttle) done(ctx context.Context, err error) {
 	// LP(Done): the CAS in Success.
-	if err == nil || t.settings().accepts(err) {
+	if err == nil || t.settings().accepts(ctx, err) {
 		t.Success()
 	}
 }
@@ -249,7 +255,7 @@ func (t *Throttle) Do(ctx context.Context, fn func(context.Context) error) error
 		return err
 	}
 	err := fn(ctx)
-	t.Done(err)
+	t.done(ctx, err)
 	return err
 }
 
@@ -291,11 +297,11 @@ func (t *Throttle) settings() *throttling {
 }
 
 // accepts classifies the error of a call. It runs user code.
-func (s *throttling) accepts(err error) bool {
+func (s *throttling) accepts(ctx context.Context, err error) bool {
 	if s.classify == nil {
-		return err == nil || errors.Is(err, context.Canceled)
+		return !errors.Is(err, ErrRejected) && Classify(ctx, err).accepted()
 	}
-	return s.classify(err).accepted()
+	return s.classify(ctx, err).accepted()
 }
 
 // accepted reports whether a throttle takes a call with the outcome for accepted.

@@ -273,7 +273,7 @@ func TestThrottleDo(t *testing.T) {
 	for i, x := range []struct {
 		err     error
 		accepts int
-	}{{nil, 1}, {errBoom, 1}, {context.Canceled, 2}, {context.DeadlineExceeded, 2}} {
+	}{{nil, 1}, {errBoom, 1}, {context.Canceled, 1}, {context.DeadlineExceeded, 1}} {
 		if err := call(x.err); err != x.err {
 			t.Errorf("Do: %v, want %v", err, x.err)
 		}
@@ -290,10 +290,13 @@ func TestThrottleDo(t *testing.T) {
 	if err := throttle.Do(ended, fn); err != errBoom {
 		t.Errorf("Do with a context that has ended: %v, want its cause", err)
 	}
-	wantCounts(t, throttle, 4, 2)
+	wantCounts(t, throttle, 4, 1)
 
 	panics(t, "oops", func() { throttle.Do(ctx, func(context.Context) error { panic("oops") }) })
 	goexit(func() { throttle.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil }) })
+	wantCounts(t, throttle, 6, 1)
+	throttle.Done(context.Canceled) // whose context nobody knows
+	throttle.Done(errors.Join(errBoom, context.Canceled))
 	wantCounts(t, throttle, 6, 2)
 }
 
@@ -318,7 +321,7 @@ func TestThrottleRejectsCalls(t *testing.T) {
 
 func TestThrottleClassify(t *testing.T) {
 	outcome := ab.Success
-	throttle := ab.MustNewThrottle(ab.ThrottleConfig{Classify: func(err error) ab.Outcome {
+	throttle := ab.MustNewThrottle(ab.ThrottleConfig{Classify: func(_ context.Context, err error) ab.Outcome {
 		if err != errBoom {
 			panic(err)
 		}

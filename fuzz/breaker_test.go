@@ -254,7 +254,7 @@ func (m *breakerMachine) call(key int, arg byte) {
 	}{
 		{ab.Success, func() error { return nil }},
 		{ab.Failure, func() error { return errDown }},
-		{ab.Ignored, func() error { return context.Canceled }},
+		{ab.Ignored, func() error { return ab.ErrRejected }}, // of an inner breaker
 		{ab.Failure, func() error { panic(errDown) }},
 		{ab.Failure, func() error { runtime.Goexit(); return nil }},
 	}

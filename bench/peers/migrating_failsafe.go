@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -53,7 +54,7 @@ func (b *FailsafeBuilder[R]) Config() (atomicbreaker.Config, error) {
 	errs := append([]error(nil), b.errs...)
 	c := atomicbreaker.Config{
 		Trip: b.trip(),
-		Classify: func(err error) atomicbreaker.Outcome {
+		Classify: func(_ context.Context, err error) atomicbreaker.Outcome {
 			if b.handled.IsFailure(*new(R), err) {
 				return atomicbreaker.Failure
 			}
@@ -130,7 +131,7 @@ func (b *FailsafeBuilder[R]) setOpen(c *atomicbreaker.Config) error {
 	case shortest < 0 || shortest > longest:
 		return fmt.Errorf("failsafe jitter: %v to %v is no time to stay open", shortest, longest)
 	case longest > longestOpen:
-		return fmt.Errorf("failsafe WithDelay(%v): above %v is until Reset", longest, longestOpen)
+		return fmt.Errorf("failsafe WithDelay(%v): must be at most %v", longest, longestOpen)
 	}
 	c.OpenTimeout, c.MaxOpenTimeout = longest, longest // or it doubles
 	c.Jitter = float64(longest-shortest) / float64(longest)

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,9 +11,8 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// longestOpen is the longest time to stay open that atomicbreaker does not
-// take for "until Reset".
-const longestOpen = 397 * 24 * time.Hour
+// longestOpen is the longest open time of atomicbreaker.
+const longestOpen = 365 * 24 * time.Hour
 
 // sinceClosed is the window in place of counts that gobreaker keeps for as long
 // as it stays closed.
@@ -43,7 +43,7 @@ func FromGobreaker(st gobreaker.Settings) (atomicbreaker.Config, error) {
 	}
 	var errs []error
 	if open > longestOpen {
-		errs = append(errs, fmt.Errorf("gobreaker.Settings.Timeout %v: above %v is until Reset", open, longestOpen))
+		errs = append(errs, fmt.Errorf("gobreaker.Settings.Timeout %v: must be at most %v", open, longestOpen))
 	}
 	if probes > mostProbes {
 		errs = append(errs, fmt.Errorf("gobreaker.Settings.MaxRequests %d: Probes and CloseAfter are at most %d", probes, mostProbes))
@@ -92,8 +92,8 @@ func tripOfGobreaker(st gobreaker.Settings) atomicbreaker.Policy {
 
 // classifyOfGobreaker is IsExcluded and IsSuccessful. Without them every error
 // is a failure, context.Canceled too.
-func classifyOfGobreaker(st gobreaker.Settings) func(error) atomicbreaker.Outcome {
-	return func(err error) atomicbreaker.Outcome {
+func classifyOfGobreaker(st gobreaker.Settings) func(context.Context, error) atomicbreaker.Outcome {
+	return func(_ context.Context, err error) atomicbreaker.Outcome {
 		switch {
 		case st.IsExcluded != nil && st.IsExcluded(err):
 			return atomicbreaker.Ignored

@@ -131,10 +131,8 @@ var gobreakerDifferences = []row{
 
 		p = likeGobreaker(t, gobreaker.Settings{Timeout: 1200 * time.Microsecond, ReadyToTrip: onFailure})
 		p.admits(1, errCall)
-		pass(1500 * time.Microsecond)
-		p.peer.start()
-		p.ours.rejects(1)
-		pass(500 * time.Microsecond)
+		pass(1100 * time.Microsecond)
+		p.peer.rejects(1)
 		p.ours.start()
 	}},
 	{"map-forgets", func(t *testing.T) {

@@ -431,7 +431,7 @@ var gobreakerRows = []row{
 		require.ErrorContains(t, err, "IsExcluded")
 		p := besideGobreaker(t, gobreaker.Settings{IsSuccessful: never, ReadyToTrip: onFailure}, atomicbreaker.Config{
 			Trip:     atomicbreaker.Consecutive(1),
-			Classify: func(error) atomicbreaker.Outcome { return atomicbreaker.Failure },
+			Classify: func(context.Context, error) atomicbreaker.Outcome { return atomicbreaker.Failure },
 		})
 		p.admits(1, nil)
 		p.peer.is(isOpen)

@@ -1,0 +1,63 @@
+package atomicbreaker
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Classify is the default of Config.Classify: it says what the error of a call means.
+// A nil error is Success.
+//
+// If ctx, the context of the call, was cancelled, the error is Ignored, whatever it
+// is: it may be any cause that the caller gave. A deadline that has passed is not a
+// cancellation. If ctx is nil, the context is not known, and an error that is a
+// cancellation is Ignored. So is the rejection of an inner breaker or throttle. All
+// other errors are Failure.
+//
+// A joined error is a cancellation or a rejection only if all of its errors are: a
+// failure beside them is a failure.
+func Classify(ctx context.Context, err error) Outcome {
+	switch {
+	case err == nil:
+		return Success
+	case ctx != nil && errors.Is(ctx.Err(), context.Canceled),
+		ctx != nil && matches(err, ErrRejected),
+		ctx == nil && matches(err, ErrRejected, context.Canceled):
+		return Ignored
+	}
+	return Failure
+}
+
+// matches reports whether err, and each error that is joined in it, matches one of the
+// targets.
+func matches(err error, targets ...error) bool {
+	for err != nil {
+		is, _ := err.(interface{ Is(error) bool })
+		if slices.ContainsFunc(targets, func(t error) bool { return err == t || is != nil && is.Is(t) }) {
+			return true
+		}
+		switch x := err.(type) {
+		case interface{ Unwrap() []error }:
+			joined := x.Unwrap()
+			return len(joined) != 0 && !slices.ContainsFunc(joined, func(e error) bool { return e != nil && !matches(e, targets...) })
+		case interface{ Unwrap() error }:
+			err = x.Unwrap()
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// outcome classifies the error of a call. It runs user code. A nil s means the
+// defaults.
+func (s *settings) outcome(ctx context.Context, err error) Outcome {
+	if s == nil || s.classify == nil {
+		return Classify(ctx, err)
+	}
+	if o := s.classify(ctx, err); o == Success || o == Ignored {
+		return o
+	}
+	return Failure
+}
