@@ -71,11 +71,62 @@ func TestWrongSettings(t *testing.T) {
 		panics(t, want, func() { ab.MustNew(c) })
 		panics(t, want, func() { ab.MustNewGroup(ab.GroupConfig[int]{Default: c}) })
 		perKey := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(int) ab.Config { return c }})
-		panics(t, want, func() { perKey.RecordFailure(1) })
-		if perKey.Len() != 0 {
-			t.Errorf("a key without settings is stored")
+		fallsBack(t, perKey, want)
+	}
+}
+
+// fallsBack fails the test unless a group takes Default for the wrong settings that
+// PerKey returns, counts that, and says by Config what is wrong.
+func fallsBack(t *testing.T, g *ab.Group[int], want string) {
+	t.Helper()
+	for i := range 5 {
+		wantState(t, g.State(1), ab.Closed)
+		if wantVerdict(t, g.RecordFailure(1), map[bool]ab.Verdict{true: ab.Tripped}[i == 4]); g.Stats().WrongSettings != 1 {
+			t.Errorf("%+v", g.Stats())
 		}
 	}
+	c := g.Config(1)
+	c.OnStateChange = nil // is the group's
+	if _, err := ab.New(c); want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+		t.Errorf("New: %v, want it to start with %q", err, want)
+	}
+}
+
+// Settings from PerKey that are wrong reach no caller as a panic, in whatever operation
+// they are first needed: the key has those of Default, also after Update.
+func TestWrongPerKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := func(string) ab.Config { return ab.Config{Name: "wrong", Trip: ab.Consecutive(1), Probes: 99} }
+		c := ab.GroupConfig[string]{Default: ab.Config{Name: "default", Trip: ab.Consecutive(2), OpenTimeout: time.Second}}
+		g := ab.MustNewGroup(c)
+		fail(t, keyed(g, "stored"), 1)
+		inFlight := admit(t, keyed(g, "stored"))
+		c.PerKey = wrong
+		updateGroup(t, g, c)
+		wantVerdict(t, inFlight.Cancel(), ab.Counted)
+		wantVerdict(t, admit(t, keyed(g, "absent")).Done(errBoom), ab.Counted)
+		wantVerdict(t, admit(t, keyed(g, "absent")).Done(errBoom), ab.Tripped)
+		wantVerdict(t, fail(t, keyed(g, "stored"), 1), ab.Tripped)
+		g.Trip("command", time.Second)
+		time.Sleep(time.Second)
+		for _, k := range []string{"stored", "absent", "command"} {
+			if s := g.Snapshot(k); s.Name != "default" || s.State != ab.HalfOpen {
+				t.Errorf("%s: %+v", k, s)
+			}
+			wantVerdict(t, admit(t, keyed(g, k)).Success(), ab.Recovered)
+		}
+		// Once to classify and to store, and for each of the others.
+		if s := g.Stats(); s.WrongSettings < 3 || s.WrongSettings > 5 || !strings.Contains(s.LogValue().String(), "wrong_settings") {
+			t.Errorf("%+v", s)
+		}
+		c.PerKey = nil
+		updateGroup(t, g, c)
+		before := g.Stats().WrongSettings
+		fail(t, keyed(g, "stored"), 1)
+		if n := g.Stats().WrongSettings; n != before {
+			t.Errorf("%d more without PerKey", n-before)
+		}
+	})
 }
 
 func TestWrongGroupSettings(t *testing.T) {

@@ -75,6 +75,7 @@ func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 //
 // Config is wait-free outside PerKey. It takes effect when the settings are read.
 func (g *Group[K]) Config(k K) Config {
+	g.current().hash(k, 0) // panics if k cannot be compared
 	// LP(Config): the load of the settings.
 	c := configOf[K](g.settings())
 	if c.PerKey != nil {

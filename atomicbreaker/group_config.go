@@ -8,14 +8,17 @@ import (
 // GroupConfig holds the settings of a Group. The zero value means the
 // defaults.
 type GroupConfig[K comparable] struct {
-	// Default holds the settings of all keys if PerKey is nil.
+	// Default holds the settings of all keys if PerKey is nil, and of those for
+	// which PerKey returns wrong ones.
 	Default Config
 
 	// PerKey returns the settings of one key. It is called when a key that is
 	// absent from the group fails, when its error has to be classified, and when
 	// a key that is stored is called after Update. So it should be quick, and
-	// return the same settings for the same key. If it panics or returns settings
-	// that are wrong, the operation panics and records nothing.
+	// return the same settings for the same key. If they are wrong, those of
+	// Default are used, and Stats.WrongSettings counts that; New(g.Config(k))
+	// returns what is wrong. If PerKey panics, the operation panics and records
+	// nothing.
 	PerKey func(K) Config
 
 	// IdleTimeout is how long a key that has recovered keeps its place. Zero

@@ -1,7 +1,5 @@
 package atomicbreaker
 
-import "fmt"
-
 // A group state takes over the settings of its group, and cells those of the group
 // state; see DESIGN.md. Names say what a method returns, and whether it calls PerKey:
 //
@@ -93,22 +91,20 @@ func (ks *keyedState[K]) keySettings(k K) *settings {
 		return set.shared
 	}
 	c := configOf[K](set.groupSettings).PerKey(k)
-	s, err := ks.compileKeySettings(set, &c)
-	if err != nil {
-		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
-	}
-	return s
+	return ks.compileKeySettings(set, &c)
 }
 
-// compileKeySettings returns the settings of a key from what PerKey has returned.
-func (gs *groupState) compileKeySettings(set *stateSettings, c *Config) (*settings, error) {
+// compileKeySettings returns the settings of a key from what PerKey has returned, or
+// those of GroupConfig.Default if they are wrong.
+func (gs *groupState) compileKeySettings(set *stateSettings, c *Config) *settings {
 	base, err := c.compileKeyed()
 	if err != nil {
-		return nil, err
+		gs.root.counters.mine().wrong.Add(1)
+		return set.shared
 	}
 	s := gs.adopt(*base)
 	s.madeFor, s.forgetAfter, s.openRate = set.shared, set.base.forgetAfter, set.base.openRate
-	return s, nil
+	return s
 }
 
 func (ks *keyedState[K]) keySettingsOfCell(c *cell) *settings { return ks.keySettings(ks.keyOf(c)) }

@@ -48,6 +48,12 @@ func TestUncomparableKeys(t *testing.T) {
 		panics(t, prefix, func() { g.IsOpen(bad) })
 		panics(t, prefix, func() { g.State(bad) })
 		panics(t, prefix, func() { g.Reset(bad) })
+		panics(t, prefix, func() { g.Config(bad) })
+		panics(t, prefix, func() { g.Snapshot(bad) })
+		panics(t, prefix, func() { g.Trip(bad, 0) })
+		panics(t, prefix, func() { g.HalfOpen(bad) })
+		panics(t, prefix, func() { g.ForceOpen(bad) })
+		panics(t, prefix, func() { g.Disable(bad) })
 	}
 	check() // while the group is empty
 	wantVerdict(t, fail(t, keyed[any](&g, "good"), 5), ab.Tripped)

@@ -349,7 +349,7 @@ func TestWrongPolicies(t *testing.T) {
 			t.Errorf("NewGroup: %v, want it to start with %q", err, want)
 		}
 		g := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(int) ab.Config { return c }})
-		panics(t, want, func() { g.RecordFailure(1) })
+		fallsBack(t, g, want)
 	}
 }
 

@@ -14,12 +14,16 @@ type Stats struct {
 	Rejected uint64 // calls that were not admitted, or in a shadow would not have been
 	Late     uint64 // results with the verdict Late, of permits that belong to a breaker, and of RecordSuccess and RecordFailure
 	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpenFraction
+
+	// WrongSettings counts how often GroupConfig.PerKey has returned wrong settings.
+	WrongSettings uint64 `json:",omitzero"`
 }
 
 // LogValue returns the counts that are not zero as a group.
 func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(appendCounts(nil, []count{
 		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)}, {"withheld", int(s.Withheld)},
+		{"wrong_settings", int(s.WrongSettings)},
 	})...)
 }
 
@@ -47,9 +51,9 @@ type counters struct {
 
 // A counterStripe has a line of its own.
 type counterStripe struct {
-	opened, closed, rejected, late, withheld atomics.Uint64
+	opened, closed, rejected, late, withheld, wrong atomics.Uint64
 
-	_ [atomics.CacheLineSize - 40]byte
+	_ [atomics.CacheLineSize - 48]byte
 }
 
 // mine returns the stripe of the processor, more or less.
@@ -89,6 +93,7 @@ func (c *counters) stats() (s Stats) {
 			s.Rejected += p.rejected.Load()
 			s.Late += p.late.Load()
 			s.Withheld += p.withheld.Load()
+			s.WrongSettings += p.wrong.Load()
 		}
 	}
 	return s

@@ -41,6 +41,7 @@ var (
 	groupRejected    = family{"latchfree.breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", counter}
 	groupLate        = family{"latchfree.breaker_group.late", "{result}", "Results that came too late.", counter}
 	groupWithheld    = family{"latchfree.breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpenFraction.", counter}
+	groupWrong       = family{"latchfree.breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", counter}
 )
 
 // Group registers the metrics of g. A collection walks the keys in the group, which are
@@ -81,7 +82,8 @@ func Group[K comparable](meter metric.Meter, name string, g *atomicbreaker.Group
 		emit(&groupRejected, float64(counts.Rejected))
 		emit(&groupLate, float64(counts.Late))
 		emit(&groupWithheld, float64(counts.Withheld))
-	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld)
+		emit(&groupWrong, float64(counts.WrongSettings))
+	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)
 }
 
 // A keySum has what is known of the keys with one label.

@@ -75,7 +75,7 @@ func TestGroup(t *testing.T) {
 	g.ResetAll()
 	includes(t, samples(t, first(collect())), map[string]float64{
 		"breaker_group.keys breaker.state=Open breaker_group.name=g": 0, "breaker_group.openings breaker_group.name=g": 1,
-		"breaker_group.rejected breaker_group.name=g": 1, "breaker_group.late breaker_group.name=g": 0, "breaker_group.withheld breaker_group.name=g": 0,
+		"breaker_group.rejected breaker_group.name=g": 1, "breaker_group.late breaker_group.name=g": 0, "breaker_group.withheld breaker_group.name=g": 0, "breaker_group.wrong_settings breaker_group.name=g": 0,
 	})
 }
 

@@ -40,6 +40,7 @@ var (
 	groupRejected    = family{"latchfree_breaker_group_rejected_total", "Calls that were not admitted, or in a shadow would not have been.", prometheus.CounterValue, nil}
 	groupLate        = family{"latchfree_breaker_group_late_total", "Results that came too late.", prometheus.CounterValue, nil}
 	groupWithheld    = family{"latchfree_breaker_group_withheld_total", "Failures that did not open a key because of GroupConfig.MaxOpenFraction.", prometheus.CounterValue, nil}
+	groupWrong       = family{"latchfree_breaker_group_wrong_settings_total", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", prometheus.CounterValue, nil}
 )
 
 // Group returns a collector for g. Its label is group. A scrape walks the keys in the
@@ -76,7 +77,8 @@ func Group[K comparable](name string, g *atomicbreaker.Group[K], o GroupOptions[
 		emit(&groupRejected, float64(counts.Rejected))
 		emit(&groupLate, float64(counts.Late))
 		emit(&groupWithheld, float64(counts.Withheld))
-	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld)
+		emit(&groupWrong, float64(counts.WrongSettings))
+	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)
 }
 
 // A keySum has what is known of the keys with one label.

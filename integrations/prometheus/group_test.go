@@ -80,11 +80,22 @@ func TestGroupCounters(t *testing.T) {
 		`latchfree_breaker_group_rejected_total{group="g"} 1`,
 		`latchfree_breaker_group_late_total{group="g"} 1`,
 		`latchfree_breaker_group_withheld_total{group="g"} 0`,
+		`latchfree_breaker_group_wrong_settings_total{group="g"} 0`,
 		`latchfree_breaker_group_transitions_total{from="Closed",group="g",reason="Trip",to="Open"} 2`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
 	assert.Regexp(t, `latchfree_breaker_group_closed_total\{group="g"\} [12]\n`, body)
+}
+
+func TestGroupWrongSettings(t *testing.T) {
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{PerKey: func(string) atomicbreaker.Config {
+		return atomicbreaker.Config{Probes: 99}
+	}})
+	g.RecordFailure("a")
+	g.RecordFailure("b")
+	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[string]{}))()
+	assert.Contains(t, body, `latchfree_breaker_group_wrong_settings_total{group="g"} 2`)
 }
 
 func TestGroupWithheld(t *testing.T) {
