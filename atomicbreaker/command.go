@@ -48,15 +48,23 @@ func (w word) outlasts(other word, now time.Duration) bool {
 //
 // A CAS fails only when another caller's has succeeded.
 func (c *core) command(m command) step {
-	for {
+	var gone *eventQueue // of a key that was forgotten
+	for forgot := false; ; {
 		was := word(c.word.Load())
 		w := was.living()
 		if w.mode() == tombstone {
-			return step{to: w}
+			return step{to: w, owed: gone}
 		}
 		// They come after the word: its deadline may be further ahead than
 		// those of settings that Update has replaced.
 		s := c.settings()
+		if !forgot {
+			var owed *eventQueue
+			if owed, _, forgot = c.forget(was, w, s); forgot {
+				gone = either(gone, owed)
+				continue
+			}
+		}
 		x := change{why: m.why}
 		var now time.Duration
 		if m.mode == open {
@@ -64,7 +72,7 @@ func (c *core) command(m command) step {
 		}
 		if x.next = m.next(w, s, now); x.next == w {
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
-			return step{to: w}
+			return step{to: w, owed: gone}
 		}
 		if x.acquired = s.quota != nil && !w.out() && x.next.out(); x.acquired {
 			s.quota.acquireAnyway()
@@ -77,7 +85,7 @@ func (c *core) command(m command) step {
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, &x); ok {
-			return step{to: x.next, flags: wrote, owed: owed}
+			return step{to: x.next, flags: wrote, owed: either(gone, owed)}
 		}
 	}
 }
@@ -145,6 +153,7 @@ func (g *Group[K]) command(k K, m command) {
 		did := c.command(m)
 		if did.to.mode() == tombstone {
 			ks.remove(c)
+			defer did.owed.deliver()
 			continue
 		}
 		ks.finish(c, did)

@@ -241,8 +241,12 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 		if next == was {
 			return Counted, step{to: was}
 		}
-		if s.owner != nil {
-			c.touchBefore(next, s)
+		if s.owner != nil && next != next.flagged() {
+			now := s.now()
+			if c.forgotten(was, s, now) {
+				break
+			}
+			c.touch(now, touchUnit)
 		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, flags: wrote}
@@ -265,4 +269,67 @@ func (c *core) touchBefore(next word, s *settings) {
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	work := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	return work.apply(was)
+}
+
+// touch notes that a probe was admitted, or the key of a cell of interest, at a time
+// since the epoch, unless one is noted that is no more than a while earlier; see
+// word.leaseLeft and group_forget.go.
+//
+// It retries only if another caller has noted an earlier time.
+func (c *core) touch(at, while time.Duration) {
+	for {
+		was := c.touched.Load()
+		if was != 0 && at <= time.Duration(was)+while || c.touched.CompareAndSwap(was, int64(at)) {
+			return
+		}
+	}
+}
+
+// touchUnit is how often a key that fails is touched at most, so that callers of
+// one that fails a lot do not write one word more. Hence forgotten keys may go
+// that much early.
+const touchUnit = time.Millisecond
+
+// idle returns how long before now the core was last touched. It is negative if
+// another caller has been faster.
+func (c *core) idle(now time.Duration) time.Duration {
+	return now - time.Duration(c.touched.Load())
+}
+
+// forgotten reports whether a word at now is of a key that was not of interest for so
+// long that it is as good as healthy, and not so yet. now must have been read after
+// the word.
+func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
+	switch {
+	case s.forgetAfter == 0:
+		return false
+	case w.mode() == closed:
+		return w != w.stay() && c.idle(now) >= s.forgetAfter
+	case w.mode() == open:
+		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
+	case w.mode() == halfOpen:
+		idle := c.idle(now)
+		return idle >= s.forgetAfter+s.probeTimeout && w.leaseLeft(s, now, idle) <= 0
+	}
+	return false
+}
+
+// forget makes a cell healthy that was forgotten: it closes or retires the cell. It
+// reports whether there was anything to do; then the caller reads the word again, and
+// does not ask another time: a cell that waits for its listener is not retired. w is
+// the word was as a living one, and now the time of it, for the caller; it is zero
+// without a clock.
+func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Duration, did bool) {
+	if s.forgetAfter == 0 || w.mode() > halfOpen || w.mode() == closed && w == w.stay() {
+		return nil, 0, false
+	}
+	if now = s.now(); !c.forgotten(w, s, now) {
+		return nil, now, false
+	}
+	if w.mode() == closed {
+		s.owner.retireForgotten(c, was)
+		return nil, now, true
+	}
+	owed, _ = c.swap(s, was, w, &change{next: w.close(s), why: ReasonForgotten})
+	return owed, now, true
 }

@@ -1,7 +1,5 @@
 package atomicbreaker
 
-import "time"
-
 // The notes of a core, for which its word has no room. A caller makes a note before
 // the CAS that makes it matter. So a caller that reads the word first and the note
 // second finds the note that belongs to the word, or a newer one.
@@ -36,29 +34,4 @@ func (c *core) overdue(w, stay word) bool {
 	}
 	age := func(gen uint32) uint32 { return (w.gen() + genMask - gen) % genMask }
 	return age(stay.gen()) <= age(c.period.Load())
-}
-
-// touch notes that a probe was admitted, or the key of a cell of interest, at a time
-// since the epoch, unless one is noted that is no more than a while earlier; see
-// word.leaseLeft and group_forget.go.
-//
-// It retries only if another caller has noted an earlier time.
-func (c *core) touch(at, while time.Duration) {
-	for {
-		was := c.touched.Load()
-		if was != 0 && at <= time.Duration(was)+while || c.touched.CompareAndSwap(was, int64(at)) {
-			return
-		}
-	}
-}
-
-// touchUnit is how often a key that fails is touched at most, so that callers of
-// one that fails a lot do not write one word more. Hence forgotten keys may go
-// that much early.
-const touchUnit = time.Millisecond
-
-// idle returns how long before now the core was last touched. It is negative if
-// another caller has been faster.
-func (c *core) idle(now time.Duration) time.Duration {
-	return now - time.Duration(c.touched.Load())
 }

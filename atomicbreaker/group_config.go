@@ -21,9 +21,9 @@ type GroupConfig[K comparable] struct {
 	// nothing.
 	PerKey func(K) Config
 
-	// IdleTimeout is how long a key that has recovered keeps its place. Zero
-	// means not at all, which suits all keys but those that fail and recover many
-	// times a second. With a timeout, Sweep frees the places, and so do inserts
+	// IdleTimeout is how long a key that has recovered by a success keeps its place.
+	// Zero means not at all, which suits all keys but those that fail and recover
+	// many times a second. With a timeout, Sweep frees the places, and so do inserts
 	// once the group has doubled. There is no timer.
 	IdleTimeout time.Duration
 
@@ -31,15 +31,15 @@ type GroupConfig[K comparable] struct {
 	// that nobody calls. For an open or half-open key the time runs from its last
 	// call, or from the end of its open time or its probes' time if that is later.
 	// For a closed key it runs from the last result that the key remembers. Then
-	// the key is healthy again, and loses its place in the group and under
-	// MaxOpenFraction. Zero means one hour, a negative value never. It is at
-	// most 365 days. A key that is open until Reset stays, and so does a key
-	// that ForceOpen or Disable has set.
+	// the key is healthy again for whatever meets it: a call, a result also of a
+	// call from before, a command, a Snapshot. Zero means one hour, a negative
+	// value never. It is at most 365 days. A key that is open until Reset stays,
+	// and so does a key that ForceOpen or Disable has set.
 	//
-	// There is no timer. The group forgets a key in the next call of an open or
-	// half-open key, in Sweep, in inserts once the group has doubled, and in
-	// failures that MaxOpenFraction holds back, at most a sixty-fourth of the time
-	// late. A closed key remembers until one of these comes.
+	// There is no timer. The key loses its place in the group and under
+	// MaxOpenFraction when something changes it, in Sweep, in inserts once the group
+	// has doubled, and in failures that MaxOpenFraction holds back, at most a
+	// sixty-fourth of the time late.
 	ForgetAfter time.Duration
 
 	// MaxOpenFraction bounds the part of the keys that may be open at once, from 0

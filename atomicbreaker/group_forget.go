@@ -27,21 +27,11 @@ func forgetAfter(d time.Duration) time.Duration {
 	return max(d, 0)
 }
 
-// forgotten reports whether an open or half-open word at now is of a key that
-// nobody has called for so long that it is as good as healthy. now must have
-// been read after the word.
-func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
-	switch {
-	case s.forgetAfter == 0:
-		return false
-	case w.mode() == open:
-		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
-	case w.mode() == halfOpen:
-		idle := c.idle(now)
-		return idle >= s.forgetAfter+s.probeTimeout && w.leaseLeft(s, now, idle) <= 0
-	}
-	return false
-}
+// Whatever meets a key that was forgotten finds it healthy, whether or not anybody
+// has swept. An open or half-open cell is closed first, by a CAS to the next generation.
+// A closed cell is retired, and its key goes on without one: if the word was cleared
+// in place, it could become the same again, and a caller who was stopped in
+// between would clear failures that came later.
 
 // stale reports whether the failures of a closed word and its windows no longer
 // matter: they are forgotten, or there are only windows that are empty. It reads the
@@ -53,6 +43,9 @@ func (c *core) stale(w word, s *settings) bool {
 	}
 	return w == w.flagged() && (len(s.rules.windows) == 0 || c.quiet(w.stay(), now))
 }
+
+// retireForgotten retires a closed cell for core.forget, unless it waits for its listener.
+func (gs *groupState) retireForgotten(c *core, was word) { gs.markLeaving(cellOf(c), was) }
 
 // markLeaving retires a closed cell that is stale, and reports whether it has.
 //
@@ -71,28 +64,22 @@ func (gs *groupState) markLeaving(c *cell, was word) bool {
 	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
 		return false // it may stay marked: all take it for closed
 	}
-	if gs.idleTimeout() != 0 {
-		// It is healthy from now on.
-		gs.touch(c)
-		c.word.CompareAndSwap(uint64(mark), uint64(mark.living().stay()))
-		return false
-	}
 	return gs.retire(c, mark)
 }
 
-// forget closes and retires a cell of a key that is forgotten, and reports
-// whether it has. It delivers the event.
-func (gs *groupState) forget(c *cell, w word, s *settings) bool {
+// sweepForgotten closes and retires a cell, which is not closed, if its key is
+// forgotten, and reports whether it has. It delivers the event.
+func (gs *groupState) sweepForgotten(c *cell, w word) bool {
 	if gs.outdated() {
 		return false
 	}
-	next := w.close(s)
-	owed, ok := c.swap(s, w, w, &change{next: next, why: ReasonForgotten})
-	if !ok {
+	s := gs.cellSettingsWithoutPerKey(&c.core)
+	owed, _, did := c.forget(w, w, s)
+	if !did {
 		return false
 	}
 	owed.deliver()
-	gs.retire(c, next)
+	gs.retire(c, w.close(s))
 	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 

@@ -26,7 +26,9 @@ func TestForgottenKeysAreHealthy(t *testing.T) {
 		},
 		"calls": func(t *testing.T, g *ab.Group[string]) {
 			for range 3 { // not one probe only
-				admit(t, keyed(g, "k"))
+				if admit(t, keyed(g, "k")); g.Len() != 0 {
+					t.Fatal("it is stored, though healthy")
+				}
 			}
 			wantVerdict(t, fail(t, keyed(g, "k"), 2), ab.Counted)
 		},
@@ -66,8 +68,8 @@ func TestForgottenKeysAreHealthy(t *testing.T) {
 	}
 }
 
-// A half-open key is remembered while its probe has time, and ForgetAfter that.
-// What the probe reports by then counts.
+// A half-open key is remembered while its probe has time, and ForgetAfter that. What the
+// probe reports later is late, and leaves the key healthy.
 func TestHalfOpenKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
@@ -80,7 +82,10 @@ func TestHalfOpenKeysAreForgotten(t *testing.T) {
 		wantState(t, g.State("k"), ab.HalfOpen)
 		time.Sleep(1)
 		wantState(t, g.State("k"), ab.Closed)
-		wantVerdict(t, p.Success(), ab.Recovered) // nobody has called since
+		wantVerdict(t, p.Failure(), ab.Late)
+		if wantState(t, g.State("k"), ab.Closed); g.Len() != 0 {
+			t.Error("it is stored")
+		}
 		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
 		time.Sleep(time.Second)
 		p = admit(t, keyed(g, "k"))
@@ -90,6 +95,126 @@ func TestHalfOpenKeysAreForgotten(t *testing.T) {
 		}
 		wantVerdict(t, p.Failure(), ab.Late)
 	})
+}
+
+// Whatever meets a forgotten key finds it healthy, whether or not anybody has swept: it
+// leaves behind the same, and tells the listener the same, as if the key was new.
+func TestForgottenKeysAreAsNew(t *testing.T) {
+	const after = time.Hour
+	type group = ab.Group[string]
+	long := ab.AnyOf(ab.Consecutive(5), ab.KOfN(9, 100))
+	windows := ab.AnyOf(ab.Consecutive(9), ab.FailureCount(5, 100*time.Hour), ab.FailureRate(0.5, 9, 100*time.Hour))
+	report := func(g *group, failed bool) { // a permit of one's own
+		if p, err := g.Allow("k"); err == nil {
+			reportOp(p, failed)
+		}
+	}
+	made := map[string]struct {
+		policy ab.Policy
+		make   func(g *group)
+	}{
+		"a row":            {ab.Consecutive(5), func(g *group) { fails(g, 4) }},
+		"a history":        {ab.KOfN(5, 20), func(g *group) { fails(g, 4); g.RecordSuccess("k") }},
+		"a long history":   {long, func(g *group) { fails(g, 4); g.RecordSuccess("k"); fails(g, 4) }},
+		"windows":          {windows, func(g *group) { fails(g, 4); g.RecordSuccess("k") }},
+		"a row after open": {ab.Consecutive(5), func(g *group) { g.Trip("k", 0); g.RecordSuccess("k"); fails(g, 4) }},
+		"open":             {nil, func(g *group) { g.Trip("k", 0); g.Trip("k", time.Minute) }},
+		"half-open":        {nil, func(g *group) { g.Trip("k", 0); g.HalfOpen("k"); g.Allow("k") }},
+		"no probe yet":     {windows, func(g *group) { g.Trip("k", 0); g.HalfOpen("k") }},
+	}
+	meets := map[string]func(g *group, old []ab.Permit){
+		"nothing":       func(*group, []ab.Permit) {},
+		"Allow":         func(g *group, _ []ab.Permit) { g.Allow("k") },
+		"a failure":     func(g *group, _ []ab.Permit) { report(g, true) },
+		"a success":     func(g *group, _ []ab.Permit) { report(g, false) },
+		"failures":      func(g *group, _ []ab.Permit) { fails(g, 5) },
+		"RecordFailure": func(g *group, _ []ab.Permit) { g.RecordFailure("k") },
+		"RecordSuccess": func(g *group, _ []ab.Permit) { g.RecordSuccess("k") },
+		"Permit.Trip": func(g *group, _ []ab.Permit) {
+			if p, err := g.Allow("k"); err == nil {
+				p.Trip(0)
+			}
+		},
+		"Trip":         func(g *group, _ []ab.Permit) { g.Trip("k", 0) },
+		"Trip(1s)":     func(g *group, _ []ab.Permit) { g.Trip("k", time.Second) },
+		"HalfOpen":     func(g *group, _ []ab.Permit) { g.HalfOpen("k") },
+		"ForceOpen":    func(g *group, _ []ab.Permit) { g.ForceOpen("k") },
+		"Disable":      func(g *group, _ []ab.Permit) { g.Disable("k") },
+		"Reset":        func(g *group, _ []ab.Permit) { g.Reset("k") },
+		"ResetAll":     func(g *group, _ []ab.Permit) { g.ResetAll() },
+		"Sweep":        func(g *group, _ []ab.Permit) { g.Sweep() },
+		"Update":       func(g *group, _ []ab.Permit) { g.Update(ab.GroupConfig[string]{ForgetAfter: after}) },
+		"late failure": func(_ *group, old []ab.Permit) { end(old, ab.Permit.Failure) },
+		"late success": func(_ *group, old []ab.Permit) { end(old, ab.Permit.Success) },
+		"late Cancel":  func(_ *group, old []ab.Permit) { end(old, ab.Permit.Cancel) },
+	}
+	for name, m := range made {
+		for meeting, meet := range meets {
+			for _, listens := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/listens=%t", name, meeting, listens), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var told []string
+						fresh := func() *group {
+							c := ab.GroupConfig[string]{
+								Default:     ab.Config{Trip: m.policy, OpenTimeout: time.Second, ProbeTimeout: time.Minute},
+								ForgetAfter: after,
+							}
+							if listens {
+								c.OnStateChange = func(_ string, e ab.Event) {
+									e.Generation, e.At = 0, time.Time{}
+									told = append(told, fmt.Sprintf("%+v", e))
+								}
+							}
+							return ab.MustNewGroup(c)
+						}
+						old := fresh()
+						m.make(old)
+						permits := []ab.Permit{}
+						if p, err := old.Allow("k"); err == nil && old.State("k") == ab.HalfOpen {
+							permits = append(permits, p)
+						}
+						time.Sleep(2*time.Minute + after)
+						told = nil
+						look := func(g *group) string {
+							s := g.Snapshot("k")
+							s.Generation = 0
+							return fmt.Sprintf("%v %t %+v", g.State("k"), g.IsOpen("k"), s)
+						}
+						healthy := look(fresh())
+						if s := look(old); s != healthy {
+							t.Errorf("not forgotten: %s", s)
+						}
+						meet(old, permits)
+						after := told
+						told = nil
+						g := fresh()
+						meet(g, nil)
+						if len(after) > len(told) && (strings.Contains(after[0], "Forgotten") || meeting == "ResetAll") {
+							after = after[1:] // of what was there
+						}
+						if got, want := look(old), look(g); got != want || fmt.Sprint(after) != fmt.Sprint(told) {
+							t.Errorf("forgotten: %s\n%v\n      new: %s\n%v", got, after, want, told)
+						}
+						if err := old.CheckQuiet(); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func fails(g *ab.Group[string], n int) {
+	for range n {
+		g.RecordFailure("k")
+	}
+}
+
+func end(permits []ab.Permit, how func(ab.Permit) ab.Verdict) {
+	for _, p := range permits {
+		how(p)
+	}
 }
 
 // Failures that did not open a key go with the next sweep, and not while
@@ -120,6 +245,67 @@ func TestFailingKeysAreForgotten(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			})
+		})
+	}
+}
+
+// A call that began before its closed key was forgotten is the first to count then.
+func TestForgottenBeforeTheFailure(t *testing.T) {
+	for name, p := range map[string]ab.Policy{
+		"Consecutive": ab.Consecutive(9), "KOfN": ab.KOfN(9, 30), "long": ab.KOfN(9, 99), "FailureRate": ab.FailureRate(1, 9, 24*time.Hour),
+		"any": ab.AnyOf(ab.Consecutive(9), ab.FailureCount(9, 100*time.Hour)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}}) // an hour
+				wantVerdict(t, fail(t, keyed(g, "k"), 8), ab.Counted)
+				inFlight := admit(t, keyed(g, "k"))
+				time.Sleep(time.Hour)
+				wantVerdict(t, inFlight.Failure(), ab.Counted)
+				wantVerdict(t, fail(t, keyed(g, "k"), 7), ab.Counted)
+				wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
+			})
+		})
+	}
+}
+
+// A half-open key is not forgotten while it is called, however long it takes to decide.
+func TestProbesKeepAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{OpenTimeout: time.Second, ProbeTimeout: time.Second, CloseAfter: 20}, ForgetAfter: time.Minute,
+		})
+		g.HalfOpen("k")
+		for i := range 19 {
+			time.Sleep(30 * time.Second)
+			if s := g.Snapshot("k"); s.State != ab.HalfOpen || s.Successes != i {
+				t.Fatalf("after %d probes: %+v", i, s)
+			}
+			wantVerdict(t, admit(t, keyed(g, "k")).Success(), ab.Counted)
+		}
+		time.Sleep(30 * time.Second)
+		wantVerdict(t, admit(t, keyed(g, "k")).Success(), ab.Recovered)
+	})
+}
+
+// Of several windows the longest says which results a key remembers, wherever it
+// stands: successes in it keep the key.
+func TestTheLongestWindowKeepsAKey(t *testing.T) {
+	hour, second := ab.FailureRate(0.5, 99, time.Hour), ab.FailureRate(0.5, 99, time.Second)
+	for _, p := range []ab.Policy{ab.AnyOf(hour, second), ab.AnyOf(second, hour), ab.AnyOf(second, hour, second)} {
+		synctest.Test(t, func(t *testing.T) {
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}, ForgetAfter: time.Minute})
+			fail(t, keyed(g, "k"), 1)
+			for i := range 20 {
+				time.Sleep(30 * time.Second)
+				if n := g.Sweep(); n != 0 || g.Len() != 1 {
+					t.Fatalf("%v: forgotten after %d successes", p, i)
+				}
+				admit(t, keyed(g, "k")).Success()
+			}
+			if c := g.Snapshot("k").Window; fmt.Sprint(p) == fmt.Sprint(ab.AnyOf(hour, second)) && (c.Calls != 21 || c.Failures != 1) {
+				t.Errorf("%v: %+v", p, c)
+			}
 		})
 	}
 }

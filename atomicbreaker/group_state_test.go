@@ -3,8 +3,11 @@
 package atomicbreaker
 
 import (
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // recovered returns a group whose key has tripped, recovered and kept its
@@ -227,5 +230,51 @@ func TestDeparturesAreAppendedOnce(t *testing.T) {
 	}
 	if len(seen) != count {
 		t.Fatalf("%d departures in the list, want %d", len(seen), count)
+	}
+}
+
+// Of failures that find a key forgotten, all at once, none is lost: as many as it takes
+// open the breaker once, and one less does not.
+func TestStressForgottenKeysLoseNothing(t *testing.T) {
+	const callers = 4
+	for name, p := range map[string]func(n int) Policy{
+		"row": func(n int) Policy { return Consecutive(n) }, "history": func(n int) Policy { return KOfN(n, 9) }, "long": func(n int) Policy { return KOfN(n, 99) },
+		"count": func(n int) Policy { return FailureCount(n, 100*time.Hour) }, "rate": func(n int) Policy { return FailureRate(1, n, 100*time.Hour) },
+		"both": func(n int) Policy { return AnyOf(Consecutive(n), FailureCount(n+5, 100*time.Hour)) },
+	} {
+		for _, spare := range []int{0, 1} {
+			t.Run(fmt.Sprintf("%s/spare=%d", name, spare), func(t *testing.T) {
+				for range 300 {
+					g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: p(callers + spare), OpenTimeout: -1}})
+					for range callers + spare - 1 {
+						g.RecordFailure(1)
+					}
+					inFlight, _ := g.Allow(1)
+					c := g.current().find(1)
+					c.touched.Store(int64(g.current().now() - 2*time.Hour))
+					var ready, done sync.WaitGroup
+					var tripped atomic.Int32
+					ready.Add(callers)
+					for i := range callers {
+						done.Go(func() {
+							ready.Done()
+							ready.Wait()
+							report := func() Verdict { return g.RecordFailure(1) }
+							if i == 0 {
+								report = inFlight.Failure
+							}
+							if report() == Tripped {
+								tripped.Add(1)
+							}
+						})
+					}
+					done.Wait()
+					if n := tripped.Load(); int(n) != 1-spare || g.IsOpen(1) != (spare == 0) {
+						t.Fatalf("%d of %d failures have opened it: %+v", n, callers, g.Snapshot(1))
+					}
+					g.mustBeQuiet(t)
+				}
+			})
+		}
 	}
 }

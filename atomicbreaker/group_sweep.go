@@ -43,8 +43,7 @@ func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	case w.mode() == closed:
 		return gs.markLeaving(c, was)
 	default:
-		s := gs.cellSettingsWithoutPerKey(&c.core)
-		return c.forgotten(w, s, s.now()) && gs.forget(c, w, s)
+		return gs.sweepForgotten(c, w)
 	}
 	return false
 }

@@ -37,8 +37,27 @@ func TestForgottenKeys(t *testing.T) {
 		"failing, a call and a sweep":        {before: failedLong, threads: threads{{allow(3, k), reportOp(3, Failure)}, {sweep}}},
 		"failing, from before, and a sweep":  {before: failedLong, threads: threads{{reportOp(0, Failure)}, {sweep}}},
 		"two sweeps of a failing one":        {before: failedLong, threads: threads{{sweep}, {sweep, record(k, Failure)}}},
+		"two failures of a failing one":      {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Failure)}}},
+		"failures in turn of a failing one":  {before: failedLong, threads: threads{{record(k, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a failing one, failure and success": {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a failing one's history":            {settings: Config{Trip: KOfN(2, 3)}, before: failedLong, threads: threads{{reportOp(2, Success)}, {record(k, Failure)}}},
+		"a failing one, ForceOpen":           {before: failedLong, threads: threads{{reportOp(2, Failure)}, {forceK}}},
+		"an open one, ForceOpen and a call":  {before: openLong, threads: threads{{forceK}, {allow(0, k)}}},
+		"a probe's result and ForceOpen":     {before: probingLong, threads: threads{{reportOp(3, Success)}, {forceK}}},
+		"a probe's failure and a failure":    {before: probingLong, threads: threads{{reportOp(3, Failure)}, {record(k, Failure), record(k, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
+	}
+}
+
+// Of three who find a key forgotten, none loses the failure of another.
+func TestForgottenKeysOfThree(t *testing.T) {
+	three := threads{{reportOp(2, Failure)}, {record(k, Failure)}, {record(k, Failure)}}
+	for name, policy := range map[string]Policy{"a row": Consecutive(3), "a history": KOfN(3, 5), "both": AnyOf(Consecutive(3), KOfN(3, 4))} {
+		t.Run(name, func(t *testing.T) {
+			p := protocol{settings: Config{Trip: policy}, before: failedLong, threads: three}
+			p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2})
+		})
 	}
 }
 
@@ -48,6 +67,9 @@ func TestForgottenKeysAreTold(t *testing.T) {
 		"a call and a sweep":      {before: openLong, threads: threads{{allow(0, k)}, {sweep}}},
 		"a failure and a sweep":   {before: openLong, threads: threads{{record(k, Failure)}, {sweep}}},
 		"two failures":            {before: openLong, threads: threads{{record(k, Failure)}, {record(k, Failure)}}},
+		"two of a failing one":    {before: failedLong, threads: threads{{record(k, Failure)}, {record(k, Failure)}}},
+		"a probe's failure":       {before: probingLong, threads: threads{{reportOp(3, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a command and a call":    {before: openLong, threads: threads{{forceK}, {allow(0, k)}}},
 		"a sweep and ResetAll":    {before: openLong, threads: threads{{sweep}, {resetAll}}},
 		"a call and ResetAll":     {before: openLong, threads: threads{{allow(0, k)}, {resetAll}}},
 		"a sweep of two and Trip": {before: after(openLong, record(another, Failure), record(another, Failure), age(another)), threads: threads{{sweep}, {record(another, Failure)}}},

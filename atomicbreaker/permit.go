@@ -139,6 +139,7 @@ type owner interface {
 	settleCell(Permit, result) Verdict
 	cellSettingsWithoutPerKey(*core) *settings
 	renewCellSettings(*core, *settings) *settings
+	retireForgotten(*core, word)
 	finishReport(*report)
 	publish(*core, uint32, Event) *eventQueue
 }

@@ -19,6 +19,8 @@ type report struct {
 	began   bool          // whether block is set
 	full    tally         // the window that then had enough
 	gone    step          // the step that closed a key that was forgotten
+	forgot  bool          // whether the key was forgotten
+	now     time.Duration // of the last word that was read, or zero
 
 	withheld bool // whether the open quota has made a Permit.Trip a failure like any other
 }
@@ -37,19 +39,19 @@ func (r *report) apply(was word) (v Verdict, did step) {
 			}
 			// The settings are read after the word: its deadline may be further ahead
 			// than those of settings that Update has replaced.
-			if r.settings = c.set.Load(); r.forget(w) {
-				continue
-			}
+			r.settings = c.set.Load()
 		} else if !r.slot {
 			if !c.overdue(w, r.stay) {
 				// LP(Done): a late result takes effect when the word is read.
-				return Late, step{to: w, flags: r.hasAsked()}
+				r.gone.to = w
+				r.gone.flags |= r.hasAsked()
+				return Late, r.gone
 			}
 			if word(c.word.Load()) != was {
 				continue // the period may be another's
 			}
 		}
-		if r.count(w) {
+		if r.forget(was, w) || r.count(w) {
 			continue
 		}
 		s, x := r.settings, change{why: ReasonThreshold}
@@ -96,18 +98,18 @@ func (r *report) apply(was word) (v Verdict, did step) {
 	}
 }
 
-// forget closes a breaker that was forgotten, so that a result without a permit
-// counts for a healthy key. It reports whether the caller has to read the word
-// again.
-func (r *report) forget(w word) (again bool) {
-	c, s := r.core, r.settings
-	if s.forgetAfter == 0 || !w.out() || !c.forgotten(w, s, s.now()) {
+// forget makes a key healthy that was forgotten, so that the result finds it so. It
+// reports whether the caller has to read the word again.
+func (r *report) forget(was, w word) (again bool) {
+	if r.now = 0; r.forgot {
 		return false
 	}
-	if owed, ok := c.swap(s, w, w, &change{next: w.close(s), why: ReasonForgotten}); ok {
+	owed, now, did := r.core.forget(was, w, r.settings)
+	r.now, r.forgot = now, did
+	if did && w.mode() != closed {
 		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
 	}
-	return true
+	return did
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
@@ -129,7 +131,11 @@ func (r *report) count(w word) (again bool) {
 	if s.owner != nil && !w.watched() && !r.bad {
 		return false
 	}
-	full, at, ok := r.core.count(w.stay(), r.result, r.bad, s)
+	at := r.now
+	if at == 0 {
+		at = s.now()
+	}
+	full, ok := r.core.count(w.stay(), r.result, r.bad, s, at)
 	r.full, r.at, r.in, r.counted = full, at, true, w.stay()
 	if ok && r.bad && s.rules.asks && full.why == 0 && r.result.how&wasAsked == 0 {
 		r.askAll(w)

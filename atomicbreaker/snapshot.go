@@ -111,6 +111,14 @@ func (c *core) snapshot() Snapshot {
 }
 
 func (c *core) snapshotOf(v *view) Snapshot {
+	for v.word.mode() == closed && v.word != v.word.stay() && c.forgotten(v.word, v.settings, v.settings.now()) {
+		// LP(Snapshot): this load. While the word is the same, its key is forgotten.
+		if word(c.word.Load()).living() == v.word {
+			v.word = v.word.stay()
+			return v.snapshot()
+		}
+		*v = c.read()
+	}
 	s := v.snapshot()
 	s.Window = c.counts(v.word, v.settings)
 	return s

@@ -116,17 +116,16 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 
 // count adds a result of the closed stay to its windows, and returns the first
 // that has then had enough. A result that is bad for none opens none; worst says
-// whether it is for any. At is when. If ok is false, the stay or the settings are over, and
-// nothing was added.
+// whether it is for any. at is the time, read after the word. If ok is false, the
+// stay or the settings are over, and nothing was added.
 //
 // It touches a cell before it adds a result for which that is to be kept; see
 // markLeaving.
-func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, at time.Duration, ok bool) {
+func (c *core) count(stay word, r result, worst bool, s *settings, at time.Duration) (full tally, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
-		return full, 0, false
+		return full, false
 	}
-	at = s.now()
 	if s.owner != nil && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
 		c.touch(at, touchUnit)
 	}
@@ -146,7 +145,7 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 			full = tally{w.why, b, n}
 		}
 	}
-	return full, at, true
+	return full, true
 }
 
 // pass counts a success in the windows of a Breaker, if that is all that there

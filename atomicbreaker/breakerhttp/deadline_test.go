@@ -30,7 +30,7 @@ func TestDeadlinesAreFailures(t *testing.T) {
 					if h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code != 503 {
 						t.Errorf("the client got %d", w.Code)
 					}
-					time.Sleep(time.Hour) // until the handler has returned
+					time.Sleep(15 * time.Minute) // until the handler has returned
 					synctest.Wait()
 					wantState(t, m.Group(), "", atomicbreaker.Closed, i+1)
 				}

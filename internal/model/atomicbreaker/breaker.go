@@ -88,19 +88,25 @@ func (b *Breaker) set(s ab.State, why ab.Reason, until time.Duration) {
 	b.enter(s, why)
 	b.streak = 0
 }
-func (b *Breaker) Reset() { b.set(ab.Closed, ab.ReasonReset, 0) }
+func (b *Breaker) Reset() {
+	b.forget()
+	b.set(ab.Closed, ab.ReasonReset, 0)
+}
 func (b *Breaker) ForceOpen() {
+	b.forget()
 	if b.state != ab.ForcedOpen {
 		b.set(ab.ForcedOpen, ab.ReasonForceOpen, never)
 	}
 }
 func (b *Breaker) HalfOpen() {
+	b.forget()
 	if b.state != ab.HalfOpen {
 		b.until = 0
 		b.enter(ab.HalfOpen, ab.ReasonHalfOpen)
 	}
 }
 func (b *Breaker) Disable() {
+	b.forget()
 	if b.state != ab.Disabled {
 		b.set(ab.Disabled, ab.ReasonDisable, 0)
 	}
@@ -124,6 +130,7 @@ func (b *Breaker) open(why ab.Reason, until time.Duration) ab.Verdict {
 	return ab.Tripped
 }
 func (b *Breaker) Trip(d time.Duration) {
+	b.forget()
 	if until := b.end(d); b.Would() != ab.Open || until > b.until {
 		b.open(ab.ReasonTrip, until)
 	}
@@ -145,13 +152,19 @@ func (b *Breaker) forgotten() bool {
 	switch {
 	case b.Forget == 0 || !b.Keyed:
 		return false
+	case b.state == ab.Closed:
+		return !b.Pristine() && b.Now >= b.touched+b.Forget
 	case b.state == ab.Open:
 		return b.until != never && b.Now >= b.until+b.Forget
 	}
 	return b.state == ab.HalfOpen && b.Now >= b.lease+b.Forget
 }
 func (b *Breaker) forget() {
-	if b.forgotten() {
+	if !b.forgotten() {
+		return
+	} else if b.state == ab.Closed {
+		b.recover()
+	} else {
 		b.set(ab.Closed, ab.ReasonForgotten, 0)
 	}
 }
@@ -200,7 +213,11 @@ func (b *Breaker) Allow() (Permit, error) {
 func (b *Breaker) valid(p Permit) bool {
 	if p.Void {
 		return false
-	} else if p.stay == b.stay {
+	}
+	if p.stay == b.stay || b.state == ab.HalfOpen && p.stay >= b.period {
+		b.forget()
+	}
+	if p.stay == b.stay {
 		b.inFlight = max(0, b.inFlight-1) // none is in flight while closed
 	} else if b.state != ab.HalfOpen || p.stay < b.period {
 		b.Stats.Late++

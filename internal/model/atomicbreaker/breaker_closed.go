@@ -72,7 +72,7 @@ func (b *Breaker) Pristine() bool { return b.state == ab.Closed && count(b.recen
 // ResetAll is for this key. Nobody is told of a pristine one.
 func (b *Breaker) ResetAll() {
 	pristine, told, stats := b.Pristine(), b.Events, b.Stats
-	if b.Reset(); pristine {
+	if b.set(ab.Closed, ab.ReasonReset, 0); pristine {
 		b.Events = told
 	}
 	b.Stats = stats
@@ -83,12 +83,11 @@ func (b *Breaker) Sweep() {
 	if b.forget(); b.state != ab.Closed {
 		return
 	}
-	forgets := b.Forget > 0 && b.Now-b.touched >= b.Forget
 	if b.Pristine() {
 		if b.Now-b.healthy >= b.Idle {
 			b.timed = nil
 		}
-	} else if forgets || count(b.recent) == 0 && b.quiet() {
+	} else if count(b.recent) == 0 && b.quiet() {
 		b.recover()
 	}
 }
@@ -103,13 +102,8 @@ func (b *Breaker) quiet() bool {
 	return true
 }
 
-// recover makes the key pristine. With Idle, it keeps what its windows hold for so
-// long.
-func (b *Breaker) recover() {
-	if b.recent, b.watched, b.healthy = nil, false, b.Now; b.Idle == 0 {
-		b.timed = nil
-	}
-}
+// recover makes the key pristine.
+func (b *Breaker) recover() { b.recent, b.timed, b.watched, b.healthy = nil, nil, false, b.Now }
 
 // window is what the first windows of each kind hold: for failures, of those that
 // count calls if there are any.
