@@ -260,3 +260,26 @@ func TestSnapshotOfWindows(t *testing.T) {
 		}
 	})
 }
+
+// Functions are asked about the time at which they are called: what has failed while
+// an earlier one ran counts.
+func TestTripFuncCountsUntilItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *ab.Breaker
+		nested, asked := false, []int{}
+		first := func(ab.Counts) bool {
+			if !nested {
+				nested = true
+				time.Sleep(20 * time.Second)
+				fail(t, b.Allow, 1)
+			}
+			return false
+		}
+		second := func(c ab.Counts) bool { asked = append(asked, c.Failures); return false }
+		b = ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.TripFunc(time.Minute, 0, first), ab.TripFunc(time.Minute, 0, second))})
+		fail(t, b.Allow, 1)
+		if len(asked) != 2 || asked[0] != 2 || asked[1] != 2 {
+			t.Errorf("asked about %v failures, want 2 and 2", asked)
+		}
+	})
+}

@@ -4,6 +4,7 @@ package atomicbreaker
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -118,4 +119,21 @@ func TestT11_SuccessBeforeTheOpening(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A failure that is counted late decides by all that was counted until it sums, also
+// in later ticks than its own.
+func TestWindowsSumUntilNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &MustNew(Config{Trip: FailureCount(2, 15*time.Second)}).core
+		s := c.settings()
+		early := s.now()
+		time.Sleep(3 * time.Second)
+		if full, ok := c.count(0, result{outcome: Failure}, true, s, s.now()); full.why != 0 || !ok {
+			t.Fatalf("%+v, %t after the first", full, ok)
+		}
+		if full, ok := c.count(0, result{outcome: Failure}, true, s, early); full != (tally{ReasonFailureCount, 2, 2}) || !ok {
+			t.Fatalf("%+v, %t after the second", full, ok)
+		}
+	})
 }
