@@ -234,7 +234,7 @@ func (gs *groupState) now() time.Duration { return atomics.Since(gs.epoch) }
 
 func (gs *groupState) touch(c *cell) {
 	if gs.idleTimeout() != 0 {
-		c.touch(gs.now(), 0)
+		c.touch(gs.now(), 0, 0)
 	}
 }
 

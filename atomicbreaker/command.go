@@ -80,7 +80,7 @@ func (c *core) command(m command) step {
 		if x.next.mode() == halfOpen {
 			c.begins(was, x.next)
 			if s.owner != nil {
-				c.touch(s.now(), 0)
+				c.touch(s.now(), 0, 0)
 			}
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.

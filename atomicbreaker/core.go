@@ -186,7 +186,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 		x.next, x.why = w.close(s), ReasonForgotten
 		a.as = asAnew
 	} else {
-		c.touch(now, 0)
+		c.touch(now, 0, 0)
 	}
 	if w.mode() == open && a.as != asAnew {
 		x.why = ReasonOpenTimeout
@@ -242,11 +242,13 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 			return Counted, step{to: was}
 		}
 		if s.owner != nil && next != next.flagged() {
-			now := s.now()
-			if c.forgotten(was, s, now) {
+			unless := s.forgetAfter
+			if was == was.stay() {
+				unless = 0 // there is nothing to forget
+			}
+			if !c.touch(s.now(), touchUnit, unless) {
 				break
 			}
-			c.touch(now, touchUnit)
 		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, flags: wrote}
@@ -260,7 +262,7 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 // touchBefore touches a cell before its word becomes one that has failures to keep.
 func (c *core) touchBefore(next word, s *settings) {
 	if next.mode() == closed && next != next.flagged() {
-		c.touch(s.now(), touchUnit)
+		c.touch(s.now(), touchUnit, 0)
 	}
 }
 
@@ -272,15 +274,19 @@ func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did ste
 }
 
 // touch notes that a probe was admitted, or the key of a cell of interest, at a time
-// since the epoch, unless one is noted that is no more than a while earlier; see
-// word.leaseLeft and group_forget.go.
+// since the epoch, if the time that is noted is more than a while earlier; see
+// word.leaseLeft and group_forget.go. If it is forgetAfter earlier, which is zero for
+// never, touch notes nothing and reports false.
 //
 // It retries only if another caller has noted an earlier time.
-func (c *core) touch(at, while time.Duration) {
+func (c *core) touch(at, while, forgetAfter time.Duration) bool {
 	for {
 		was := c.touched.Load()
-		if was != 0 && at <= time.Duration(was)+while || c.touched.CompareAndSwap(was, int64(at)) {
-			return
+		switch idle := at - time.Duration(was); {
+		case forgetAfter != 0 && idle >= forgetAfter:
+			return false
+		case was != 0 && idle <= while, c.touched.CompareAndSwap(was, int64(at)):
+			return true
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package atomicbreaker
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -60,10 +59,9 @@ var (
 )
 
 // What comes before: permit 0 is of a key that was absent, and permit 1 of its
-// cell. A failure is long ago, and in idle the key is healthy again, but kept.
+// cell. A failure is long ago.
 var (
 	longAgo  = []wardDeed{grants0, fails, grants1, later}
-	idleKey  = append(longAgo[:4:4], sweeps)
 	watchful = AnyOf(Consecutive(3), FailureCount(3, minute))
 
 	// A key of which all that could keep it is long ago.
@@ -74,7 +72,6 @@ var (
 // wardship is what threads do to a ward.
 type wardship struct {
 	trip    Policy
-	idle    bool // keep keys that have recovered until a Sweep
 	listens bool
 	before  []wardDeed
 	threads [][]wardDeed
@@ -93,9 +90,6 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 			c.OnStateChange = func(string, Event) {}
 		}
 		w := &ward{m: m, g: MustNewGroup(c)}
-		if p.idle {
-			w.g.settings().idle = math.MinInt64 // every Sweep finds it over
-		}
 		plainly(&w.g.counters)
 		for _, d := range p.before {
 			d.do(w)
@@ -145,10 +139,6 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"a failure and a sweep":               {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}}, spare: 1},
 		"a cell's failure and a sweep":        {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
 		"an earlier failure and a sweep":      {trip: twice, before: longAgo, threads: deeds{{permit0}, {sweeps}}, spare: 1},
-		"a failure and a sweep, kept":         {trip: twice, idle: true, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
-		"a failure and two sweeps, kept":      {trip: twice, idle: true, before: longAgo, threads: deeds{{fails}, {sweeps, sweeps}}, spare: 1},
-		"a first failure of a kept key":       {trip: twice, idle: true, before: idleKey, threads: deeds{{fails}, {sweeps}}, spare: 1},
-		"the same by a permit":                {trip: twice, idle: true, before: idleKey, threads: deeds{{permit1}, {sweeps}}, spare: 1},
 		"a failure in time and a sweep":       {trip: twice, before: []wardDeed{fails}, threads: deeds{{sweeps}, {passes}}, spare: 1, upTo: 2},
 		"a failure, and no time for a sweep":  {trip: twice, before: []wardDeed{fails}, threads: deeds{{succeeds}, {sweeps}}, spare: 1},
 		"a failure, cleared, and two sweeps":  {trip: watchful, before: longAgo[:4:4], threads: deeds{{succeeds, fails, succeeds, sweeps}, {sweeps}}, spare: 2},
@@ -162,7 +152,6 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"enough as time goes on":              {trip: twice, before: longAgo, threads: deeds{{fails}, {ticks4, fails}}, opens: true},
 		"too late to be enough":               {trip: twice, before: longAgo[:3:3], threads: deeds{{later, fails}, {sweeps}}, spare: 1},
 		"a failure and a sweep and who hears": {trip: twice, listens: true, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
-		"a failure and two sweepers, kept":    {trip: twice, idle: true, before: longAgo, threads: deeds{{permit1}, {sweeps}, {sweeps}}, spare: 1},
 		"a failure, cleared, and sweepers":    {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
 		"a failure, a sweeper and ResetAll":   {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
 		"two failures, and it is forced":      {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},

@@ -101,7 +101,7 @@ func (r *report) apply(was word) (v Verdict, did step) {
 // forget makes a key healthy that was forgotten, so that the result finds it so. It
 // reports whether the caller has to read the word again.
 func (r *report) forget(was, w word) (again bool) {
-	if r.now = 0; r.forgot {
+	if r.now = 0; r.forgot || r.in && r.counted == w.stay() {
 		return false
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)

@@ -111,7 +111,7 @@ func (c *core) snapshot() Snapshot {
 }
 
 func (c *core) snapshotOf(v *view) Snapshot {
-	for v.word.mode() == closed && v.word != v.word.stay() && c.forgotten(v.word, v.settings, v.settings.now()) {
+	for v.forgets() && c.forgotten(v.word, v.settings, v.settings.now()) {
 		// LP(Snapshot): this load. While the word is the same, its key is forgotten.
 		if word(c.word.Load()).living() == v.word {
 			v.word = v.word.stay()
@@ -122,6 +122,11 @@ func (c *core) snapshotOf(v *view) Snapshot {
 	s := v.snapshot()
 	s.Window = c.counts(v.word, v.settings)
 	return s
+}
+
+// forgets reports whether a word is a closed one that may be forgotten.
+func (v *view) forgets() bool {
+	return v.word.mode() == closed && v.word != v.word.stay() && v.settings.forgetAfter != 0
 }
 
 func (v *view) snapshot() Snapshot {

@@ -127,7 +127,7 @@ func (c *core) count(stay word, r result, worst bool, s *settings, at time.Durat
 		return full, false
 	}
 	if s.owner != nil && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
-		c.touch(at, touchUnit)
+		c.touch(at, touchUnit, 0)
 	}
 	for i, ring := range held.rings {
 		w := &held.rules[i]
