@@ -45,11 +45,11 @@ func ExampleConfig_gradualRecovery() {
 func ExampleConfig_impatientCallers() {
 	errImpatient := errors.New("the caller does not wait")
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Classify: func(err error) atomicbreaker.Outcome {
-			if errors.Is(err, errImpatient) || errors.Is(err, context.Canceled) {
+		Classify: func(ctx context.Context, err error) atomicbreaker.Outcome {
+			if ctx != nil && context.Cause(ctx) == errImpatient {
 				return atomicbreaker.Ignored
 			}
-			return atomicbreaker.Failure
+			return atomicbreaker.Classify(ctx, err)
 		},
 	})
 	hang := func(ctx context.Context) error {

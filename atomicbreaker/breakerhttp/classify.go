@@ -37,10 +37,10 @@ func HostKey(r *http.Request) string {
 // other answers, also with 600 to 999, are successes: a server that refuses a request
 // works.
 //
-// Errors are failures, apart from three kinds that are Ignored: errors that match
-// context.Canceled; errors that match atomicbreaker.ErrRejected, as then a Base with
-// breakers of its own has sent nothing; and *http.MaxBytesError, which is an error of
-// the sender.
+// Errors are failures, apart from three kinds that are Ignored: context.Canceled;
+// atomicbreaker.ErrRejected, as then a Base with breakers of its own has sent nothing;
+// and *http.MaxBytesError, which is an error of the sender. An error that is joined with
+// a failure is a failure; see [atomicbreaker.Classify].
 func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
 	case err != nil:
@@ -55,10 +55,10 @@ func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
 
 func classifyError(err error) atomicbreaker.Outcome {
 	var tooLarge *http.MaxBytesError
-	if errors.Is(err, context.Canceled) || errors.Is(err, atomicbreaker.ErrRejected) || errors.As(err, &tooLarge) {
+	if errors.As(err, &tooLarge) {
 		return atomicbreaker.Ignored
 	}
-	return atomicbreaker.Failure
+	return atomicbreaker.Classify(nil, err) //lint:ignore SA1012 the context of the request is not known
 }
 
 // ClassifyStatus is the default of MiddlewareConfig.Classify. A request whose

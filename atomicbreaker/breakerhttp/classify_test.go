@@ -124,6 +124,10 @@ func TestDefaultClassifiers(t *testing.T) {
 		&http.MaxBytesError{Limit: 4}:             atomicbreaker.Ignored,
 		fmt.Errorf("%w", new(http.MaxBytesError)): atomicbreaker.Ignored,
 		fmt.Errorf("read: %w", context.Canceled):  atomicbreaker.Ignored,
+
+		errors.Join(errors.New("boom"), context.Canceled):                        atomicbreaker.Failure,
+		fmt.Errorf("%w, %w", errors.New("boom"), atomicbreaker.ErrTooManyProbes): atomicbreaker.Failure,
+		fmt.Errorf("%w, %w", context.Canceled, &http.MaxBytesError{Limit: 4}):    atomicbreaker.Ignored,
 	} {
 		if got := ClassifyResponse(nil, err); got != want {
 			t.Errorf("ClassifyResponse of %v is %v", err, got)

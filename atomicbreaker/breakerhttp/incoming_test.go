@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,18 @@ var disappointed = map[string]http.HandlerFunc{
 			panic(http.ErrAbortHandler)
 		}
 	},
+}
+
+// firstRead is a body that tells when it is read for the first time.
+type firstRead struct {
+	io.ReadCloser
+	begins func()
+	once   sync.Once
+}
+
+func (b *firstRead) Read(p []byte) (int, error) {
+	b.once.Do(b.begins)
+	return b.ReadCloser.Read(p)
 }
 
 // Clients that announce a body, do not send it and leave say nothing about the handler.
@@ -92,7 +105,10 @@ func TestClientsThatDoNotSendAreIgnored(t *testing.T) {
 					within := m.Handler(handle)
 					var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						defer close(done)
+						reading := make(chan struct{})
+						r.Body = &firstRead{ReadCloser: r.Body, begins: func() { close(reading) }}
 						go func() {
+							<-reading
 							if limit > 0 {
 								<-r.Context().Done() // the client leaves after the deadline
 							}
@@ -151,7 +167,7 @@ func TestDeadlinesAndBodies(t *testing.T) {
 				r, client := sent()
 				go tt.client(client)
 				h.ServeHTTP(httptest.NewRecorder(), r)
-				time.Sleep(time.Hour)
+				time.Sleep(10 * time.Minute)
 				client.CloseWithError(errBoom)
 				synctest.Wait()
 				wantState(t, m.Group(), "", atomicbreaker.Closed, tt.want)
