@@ -71,7 +71,9 @@ func (r *refreshing) moments(c *cacheCaller) {
 		}})
 	c.Add(&cacheMoment{Op: "renews", Follows: begins, Ways: 2,
 		Settle: func(m *cacheMoment) bool {
-			m.From, m.To = r.ended, r.returned
+			if m.From, m.To = r.ended, r.returned; r.old == 0 && c.Real.mayHaveEnded(r) {
+				m.From = r.began // as asking.ends, as it has created
+			}
 			return r.ran
 		},
 		Explains: func(s *cacheModel, way int) bool {
@@ -120,6 +122,13 @@ func (s *cacheModel) renew(r *refreshing, way int) bool {
 		return ok && (there || r.got == oncecache.ErrClosed.Error())
 	}
 	return ok && creates == r.ran && (!r.ran || old == r.old)
+}
+
+// mayHaveEnded reports whether an operation comes that may end a creation when the function of r ends.
+func (c *sharedCache) mayHaveEnded(r *refreshing) bool {
+	return slices.ContainsFunc(slices.Concat(c.ends[:]...), func(by interval) bool {
+		return r.ended.At < by.to && by.from < r.returned.At
+	})
 }
 
 // overtaken reports whether a Set comes when the function of r ends.
