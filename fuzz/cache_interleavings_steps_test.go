@@ -50,7 +50,8 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 		},
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
-			caught := a.got == oncecache.ErrClosed.Error() // by Close, before the function was called
+			closed := oncecache.ErrClosed.Error()
+			caught := a.got == closed || slices.Contains(a.others, closed) // by Close, before the function was called
 			return ok && (creates == look.ran || creates && caught)
 		}}
 }
