@@ -72,7 +72,7 @@ func (r *refreshing) moments(c *cacheCaller) {
 	c.Add(&cacheMoment{Op: "renews", Follows: begins, Ways: 2,
 		Settle: func(m *cacheMoment) bool {
 			if m.From, m.To = r.ended, r.returned; r.old == 0 && c.Real.mayHaveEnded(r) {
-				m.From = r.began // as asking.ends, as it has created
+				m.From = r.called // as asking.ends, as it has created
 			}
 			return r.ran
 		},
