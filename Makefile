@@ -17,6 +17,9 @@ PKG         ?=
 
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
+# What has protocols besides.
+PARTS := ./internal/table ./atomicbreaker/internal/ring
+
 # The packages whose tests race: all but the benchmarks and the gates, which
 # build and disassemble rather than share memory.
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
@@ -27,14 +30,14 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DistinctKeys(OfFewKeys)?$$|DeparturesAreDropped$$|KeepTheirPromises|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize
 
 # Those with stress tests.
-STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
+STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal
 
 # Modules of their own, so that importers of the library get none of what they need.
 NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
+MODEL := ./internal/mc/... ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and
@@ -48,7 +51,7 @@ NOT_INLINED := '-gcflags=-l -dwarf=false'
 
 # A pattern for the tests that exist there only, but for costs, which race with
 # nothing.
-MODELED = ^($(shell grep -l '^//go:build modelcheck' $(PUBLIC:%=%/*_test.go) internal/{atomics,table}/*_test.go | \
+MODELED = ^($(shell grep -l '^//go:build modelcheck' $(PUBLIC:%=%/*_test.go) $(PARTS:%=%/*_test.go) internal/atomics/*_test.go | \
 	xargs grep -hoE '^func Test\w+' | cut -d' ' -f2 | grep -v Cost | paste -sd'|'))$$
 
 .PHONY: help
@@ -114,7 +117,7 @@ modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 mi
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
 	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
-	@$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
+	@$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics $(PARTS) $(PUBLIC)
 
 .PHONY: modelcheck-race
 modelcheck-race: ## the same for all interleavings (13 minutes)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -15,7 +16,7 @@ import (
 var (
 	neverKOfN  = Config{Trip: KOfN(32, 32)}
 	neverRate  = Config{Trip: FailureRate(1, math.MaxInt32, time.Minute)}
-	neverCount = Config{Trip: FailureCount(exactCounts, time.Minute)}
+	neverCount = Config{Trip: FailureCount(ring.Exact, time.Minute)}
 	neverSlow  = Config{Trip: SlowRate(1, time.Hour, math.MaxInt32, time.Minute)}
 	neverAny   = Config{Trip: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Minute))}
 )

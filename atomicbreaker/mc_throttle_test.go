@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -112,7 +113,7 @@ func TestThrottleCosts(t *testing.T) {
 
 	// What is rare sums up all stripes.
 	snapshot := fresh(0, func(t *Throttle) { t.Snapshot() })()
-	if cost, want := mc.Measure(func() { snapshot(0) }), (mc.Cost{Loads: 1 + atomics.Stripes()*buckets, Clock: 1}); cost != want {
+	if cost, want := mc.Measure(func() { snapshot(0) }), (mc.Cost{Loads: 1 + atomics.Stripes()*ring.Buckets, Clock: 1}); cost != want {
 		t.Errorf("Snapshot costs %v, want %v", cost, want)
 	}
 	cost := mc.Measure(func() {
@@ -120,7 +121,7 @@ func TestThrottleCosts(t *testing.T) {
 		throttle.odds.Store(odds{interval: 1}.word())
 		throttle.Allow()
 	})
-	if want := (mc.Cost{Loads: 3 + 64*buckets, Stores: 2, RMWs: 2, Clock: 2}); cost != want {
+	if want := (mc.Cost{Loads: 3 + 64*ring.Buckets, Stores: 2, RMWs: 2, Clock: 2}); cost != want {
 		t.Errorf("New and the first call of an interval cost %v, want %v", cost, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 )
 
 // Policy says when a closed breaker opens. Consecutive, KOfN, FailureRate,
@@ -200,8 +202,8 @@ func (p windowPolicy) addTo(r *rules) error {
 	switch {
 	case p.slow < 0:
 		return fmt.Errorf("%v: slow must not be negative", p)
-	case p.why == ReasonFailureCount && (p.n < 1 || p.n > exactCounts):
-		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
+	case p.why == ReasonFailureCount && (p.n < 1 || p.n > ring.Exact):
+		return fmt.Errorf("%v: n must be in 1..%d", p, ring.Exact)
 	case !(p.ratio > 0 && p.ratio <= 1): // NaN too
 		return fmt.Errorf("%v: ratio must be above 0 and at most 1", p)
 	case p.n < 1:
@@ -218,7 +220,7 @@ func (r *rules) addWindow(p Policy, w window) error {
 	}
 	r.windows = append(r.windows, w)
 	r.asks = r.asks || w.ask != nil
-	r.span = max(r.span, spanOf(w.length))
+	r.span = max(r.span, ring.Span(w.length))
 	r.rates = r.rates || w.why != ReasonFailureCount
 	return nil
 }

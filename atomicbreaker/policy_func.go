@@ -128,7 +128,7 @@ func (w *windows) countsOf(now time.Duration, i int) (c Counts) {
 
 // add adds what a window counts, and nothing does yet, to c.
 func (h *windows) add(c *Counts, now time.Duration, i int) {
-	bad, all := h.rings[i].sum(now)
+	bad, all := h.rings[i].Sum(now)
 	if h.rules[i].why == ReasonSlowRate {
 		c.Slow = int(bad)
 	} else {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -113,7 +114,7 @@ const (
 
 	// maxMinRequests is half of what halving leaves in a bucket: there is no
 	// more than one accept for a request.
-	maxMinRequests = exactCounts / 2
+	maxMinRequests = ring.Exact / 2
 
 	// intervalsPerTick makes an interval a 240th of the window: the odds follow what
 	// happens in a window, and summing is rare where calls are many.
@@ -133,7 +134,7 @@ type throttling struct {
 	// events has all requests and all accepts; the accepts are the bad ones. As
 	// both are in one ring, halving full buckets keeps their ratio, and a call
 	// finds the line for its accept where it left the one for its request.
-	events *ring
+	events *ring.Ring
 }
 
 // compile validates c. The epoch is taken here.
@@ -159,8 +160,8 @@ func (c *ThrottleConfig) compile() (*throttling, error) {
 	if c.MinRequests != 0 {
 		s.minRequests = uint64(c.MinRequests)
 	}
-	s.events = newRing(window, atomics.Stripes())
-	s.interval = s.events.tick / intervalsPerTick
+	s.events = ring.New(window, atomics.Stripes())
+	s.interval = s.events.Tick() / intervalsPerTick
 	return s, nil
 }
 
@@ -191,7 +192,7 @@ func (t *Throttle) Allow() error {
 	s := t.settings()
 	// LP(Allow): whatever comes of it, the request is counted by the CAS in
 	// add.
-	at := s.events.add(s.epoch, atomics.Since(s.epoch), false)
+	at := s.events.Add(s.epoch, atomics.Since(s.epoch), false)
 	if o := t.oddsAt(s, at); o.rejects != 0 && s.draw() < o.rejects {
 		return ErrThrottled
 	}
@@ -222,7 +223,7 @@ func (t *Throttle) done(ctx context.Context, err error) {
 func (t *Throttle) Success() {
 	s := t.settings()
 	// LP(Success): the CAS in add.
-	s.events.add(s.epoch, atomics.Since(s.epoch), true)
+	s.events.Add(s.epoch, atomics.Since(s.epoch), true)
 }
 
 // Report reports an outcome of an admitted call that the caller has found out: with
@@ -309,7 +310,7 @@ func (o Outcome) accepted() bool { return o == Success || o == Ignored }
 
 // counts returns how many requests and accepts are in the window.
 func (s *throttling) counts(now time.Duration) (requests, accepts uint64) {
-	accepts, events := s.events.sum(now)
+	accepts, events := s.events.Sum(now)
 	return events - accepts, accepts
 }
 

@@ -3,6 +3,7 @@ package atomicbreaker
 import (
 	"time"
 
+	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -81,7 +82,7 @@ func (r *rules) tooSlow(res result) bool {
 type windows struct {
 	stay  word
 	rules []window
-	rings []*ring
+	rings []*ring.Ring
 }
 
 // same reports whether two lists of windows are one, which Update has taken
@@ -135,13 +136,13 @@ func (c *core) count(stay word, r result, worst bool, s *settings, at time.Durat
 		if w.why == ReasonFailureCount && !bad {
 			continue
 		}
-		ring.add(s.epoch, at, bad)
+		ring.Add(s.epoch, at, bad)
 		if !bad || full.why != 0 || w.ask != nil || w.beside {
 			continue
 		}
 		// As of now: others may have counted in later ticks than mine, and the last
 		// caller that gets this far must see the failures of all.
-		if b, n := ring.sum(s.now()); w.exceeded(b, n) {
+		if b, n := ring.Sum(s.now()); w.exceeded(b, n) {
 			full = tally{w.why, b, n}
 		}
 	}
@@ -161,7 +162,7 @@ func (c *core) pass(stay word, s *settings) bool {
 	at := s.now()
 	for i, ring := range held.rings {
 		if held.rules[i].why != ReasonFailureCount {
-			ring.add(s.epoch, at, false)
+			ring.Add(s.epoch, at, false)
 		}
 	}
 	return true
@@ -175,7 +176,7 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 		return true
 	}
 	for _, ring := range held.rings {
-		if bad, _ := ring.sum(now); bad != 0 {
+		if bad, _ := ring.Sum(now); bad != 0 {
 			return false
 		}
 	}
@@ -186,11 +187,11 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 // after a failure.
 func (s *settings) watchesAll() bool { return s.owner == nil && s.rules.rates }
 
-// newRing returns a ring for a window. In a Group it is small: there are windows
+// newRing returns a Ring for a window. In a Group it is small: there are windows
 // only for keys that fail, and few keys are called by all processors at once.
-func (s *settings) newRing(window time.Duration) *ring {
+func (s *settings) newRing(window time.Duration) *ring.Ring {
 	if s.owner != nil {
-		return newSmallRing(window)
+		return ring.NewSmall(window)
 	}
-	return newRing(window, atomics.Stripes())
+	return ring.New(window, atomics.Stripes())
 }

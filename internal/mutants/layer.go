@@ -102,6 +102,8 @@ var subjects = map[string]string{
 	"oncecache":       "Cache|Lease",
 	"shardedregistry": "Registry",
 	"internal/table":  "Table|Lines|Breaker|Cache|Registry",
+
+	"atomicbreaker/internal/ring": "Breaker|Group|Throttle",
 }
 
 // about reports whether a function in fuzz is of a kind and uses the target.

@@ -91,7 +91,7 @@ func dependencies(t *testing.T) string {
 func plantedFaults(t *testing.T) string {
 	t.Helper()
 	killed, tried := 0, 0
-	for _, pkg := range append([]string{"internal/table"}, public...) {
+	for _, pkg := range explored {
 		f, err := readFates(pkg)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,12 @@ const modulePath = "github.com/latchfree/latchfree"
 // public lists the packages that have shared types.
 var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregistry"}
 
+// parts lists the packages below the public ones that have protocols of their own.
+var parts = []string{"atomicbreaker/internal/ring"}
+
+// explored lists all packages with protocols that the library is made of.
+var explored = slices.Concat([]string{"internal/table"}, parts, public)
+
 // ours lists the folders whose packages no program of others contains: benchmarks, tests
 // and what only they use, and tools.
 var ours = []string{"bench", "fuzz", "internal/kill", "internal/leak", "internal/mc", "internal/model", "internal/mutants", "internal/repotest", "internal/svg", "internal/typed"}
@@ -47,7 +53,7 @@ func isOurs(dir string) bool {
 func importable(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(library(t), func(dir string) bool {
-		return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/cmd/")
+		return strings.Contains("/"+dir, "/internal/") || strings.Contains(dir, "/cmd/")
 	})
 }
 

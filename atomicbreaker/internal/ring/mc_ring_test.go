@@ -1,6 +1,6 @@
 //go:build modelcheck
 
-package atomicbreaker
+package ring
 
 import (
 	"testing"
@@ -46,11 +46,11 @@ func (p ringProgram) config() mc.Config {
 
 // body returns the program, with add or something worse. After it, the ring
 // has the calls that it should have, by the times that add has returned.
-func (p ringProgram) body(add func(*ring, time.Time, bool) time.Duration) func(*mc.M) {
+func (p ringProgram) body(add func(*Ring, time.Time, bool) time.Duration) func(*mc.M) {
 	return func(m *mc.M) {
-		r, epoch := newRing((buckets-1)*time.Second, max(p.stripes, 1)), atomics.Now()
+		r, epoch := New((Buckets-1)*time.Second, max(p.stripes, 1)), atomics.Now()
 		if p.stripes == 0 {
-			r = newSmallRing((buckets - 1) * time.Second)
+			r = NewSmall((Buckets - 1) * time.Second)
 		}
 		var (
 			ended atomics.Uint64
@@ -63,14 +63,14 @@ func (p ringProgram) body(add func(*ring, time.Time, bool) time.Duration) func(*
 			case tick:
 				return func() { m.Advance(time.Second) }
 			case lap:
-				return func() { m.Advance(buckets * time.Second) }
+				return func() { m.Advance(Buckets * time.Second) }
 			case sum:
 				s := new(summed)
 				sums = append(sums, s)
 				return func() {
 					s.before = ended.Load()
 					s.now = atomics.Since(epoch)
-					s.bad, s.total = r.sum(s.now)
+					s.bad, s.total = r.Sum(s.now)
 					s.until = atomics.Since(epoch)
 				}
 			}
@@ -102,7 +102,7 @@ func (p ringProgram) body(add func(*ring, time.Time, bool) time.Duration) func(*
 		// end then and later.
 		inWindows := func(set uint64, then, later time.Duration) (n uint64) {
 			for i, c := range calls {
-				if set>>i&1 != 0 && c.at <= then && then/r.tick-c.at/r.tick < buckets && later/r.tick-c.at/r.tick < buckets {
+				if set>>i&1 != 0 && c.at <= then && then/r.tick-c.at/r.tick < Buckets && later/r.tick-c.at/r.tick < Buckets {
 					n++
 				}
 			}
@@ -110,7 +110,7 @@ func (p ringProgram) body(add func(*ring, time.Time, bool) time.Duration) func(*
 		}
 		m.Final(func() {
 			all, now := uint64(1)<<len(calls)-1, atomics.Since(epoch)
-			if b, n := r.sum(now); b != inWindows(ofBad, now, now) || n != inWindows(all, now, now) {
+			if b, n := r.Sum(now); b != inWindows(ofBad, now, now) || n != inWindows(all, now, now) {
 				m.Failf("%d bad of %d in the end, want %d of %d", b, n, inWindows(ofBad, now, now), inWindows(all, now, now))
 			}
 			for _, s := range sums {
@@ -150,16 +150,16 @@ func TestRingProtocols(t *testing.T) {
 }
 
 // addNow counts a call that ends now.
-func addNow(r *ring, epoch time.Time, bad bool) time.Duration {
-	return r.add(epoch, atomics.Since(epoch), bad)
+func addNow(r *Ring, epoch time.Time, bad bool) time.Duration {
+	return r.Add(epoch, atomics.Since(epoch), bad)
 }
 
 // hastyAdd does not look at the clock again before it replaces a bucket: it
 // takes any other lap for an earlier one.
-func hastyAdd(r *ring, epoch time.Time, bad bool) time.Duration {
+func hastyAdd(r *Ring, epoch time.Time, bad bool) time.Duration {
 	at := atomics.Since(epoch)
 	n := uint64(at / r.tick)
-	word := &r.stripes[0][n%buckets]
+	word := &r.stripes[0][n%Buckets]
 	for {
 		was := word.Load()
 		b := bucket(was)
@@ -182,16 +182,16 @@ func TestT43_HastyRotationLosesCalls(t *testing.T) {
 // What calls and sums cost: a call changes one word, in a cache line that is
 // its processor's own where there are stripes enough.
 func TestRingCosts(t *testing.T) {
-	ringOf := func(stripes int, op func(*ring, time.Time)) func() func(int) {
+	ringOf := func(stripes int, op func(*Ring, time.Time)) func() func(int) {
 		return func() func(int) {
-			r, epoch := newRing(time.Hour, stripes), atomics.Now()
+			r, epoch := New(time.Hour, stripes), atomics.Now()
 			addNow(r, epoch, false)
 			return func(int) { op(r, epoch) }
 		}
 	}
-	add := func(r *ring, epoch time.Time) { addNow(r, epoch, true) }
-	rotate := func(r *ring, epoch time.Time) { addNow(r, epoch.Add(-r.tick*buckets), true) }
-	look := func(r *ring, epoch time.Time) { r.sum(0) }
+	add := func(r *Ring, epoch time.Time) { addNow(r, epoch, true) }
+	rotate := func(r *Ring, epoch time.Time) { addNow(r, epoch.Add(-r.tick*Buckets), true) }
+	look := func(r *Ring, epoch time.Time) { r.Sum(0) }
 	mc.CheckCost(t, "ring: add, on an own stripe", ringOf(64, add), mc.Cost{Loads: 1, RMWs: 1, Clock: 1}, 0)
 	mc.CheckCost(t, "ring: add, on a shared stripe", ringOf(1, add), mc.Cost{Loads: 1, RMWs: 1, Clock: 1}, 3, 15, 127)
 	mc.CheckCost(t, "ring: the first add of a lap", ringOf(64, rotate), mc.Cost{Loads: 1, RMWs: 1, Clock: 2}, 0)

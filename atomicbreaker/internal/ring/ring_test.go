@@ -1,6 +1,6 @@
 //go:build !modelcheck
 
-package atomicbreaker
+package ring
 
 import (
 	"math"
@@ -17,26 +17,26 @@ import (
 
 // addAt adds a call at a time since the epoch. In a bubble the clock stands
 // still, so it is the epoch that moves.
-func (r *ring) addAt(now time.Duration, bad bool) {
-	r.add(time.Now().Add(-now), now, bad)
+func (r *Ring) addAt(now time.Duration, bad bool) {
+	r.Add(time.Now().Add(-now), now, bad)
 }
 
 // wantSum fails the test if the sum is another one.
-func wantSum(t *testing.T, r *ring, now time.Duration, bad, total uint64) {
+func wantSum(t *testing.T, r *Ring, now time.Duration, bad, total uint64) {
 	t.Helper()
-	if b, n := r.sum(now); b != bad || n != total {
+	if b, n := r.Sum(now); b != bad || n != total {
 		t.Fatalf("at %v: %d bad of %d, want %d of %d", now, b, n, bad, total)
 	}
 }
 
 // lap is how long it takes until a bucket's turn comes again.
-func (r *ring) lap() time.Duration { return buckets * r.tick }
+func (r *Ring) lap() time.Duration { return Buckets * r.tick }
 
 // Two stripes never share a cache line, nor one that is fetched along.
 func TestStripesAreApart(t *testing.T) {
 	const pair = 2 * 64
 	for n := 1; n <= 64; n *= 2 {
-		r := newRing(time.Second, n)
+		r := New(time.Second, n)
 		if n != len(r.stripes) || unsafe.Sizeof(r.stripes[0]) != pair {
 			t.Fatalf("%d stripes of %d bytes, want %d of %d", len(r.stripes), unsafe.Sizeof(r.stripes[0]), n, pair)
 		}
@@ -61,7 +61,7 @@ func TestRingAgainstAList(t *testing.T) {
 			if i%3 == 0 {
 				window = 1 + time.Duration(random.Int64N(int64(window)))
 			}
-			r := newRing(window, 1<<(i%3))
+			r := New(window, 1<<(i%3))
 			most := window + window/15 + 16*time.Microsecond
 			var calls []call
 			now := time.Duration(random.Int64N(int64(window)))
@@ -78,7 +78,7 @@ func TestRingAgainstAList(t *testing.T) {
 
 				var bad, total, least, mostTotal uint64
 				for _, c := range calls {
-					if now/r.tick-c.at/r.tick < buckets {
+					if now/r.tick-c.at/r.tick < Buckets {
 						total++
 						if c.bad {
 							bad++
@@ -111,7 +111,7 @@ func TestRingForgetsInTime(t *testing.T) {
 			{15 * time.Second, time.Second},
 			{math.MaxInt64, 614891469123652 * time.Microsecond}, // in less than 16 ticks there is no time left
 		} {
-			r := newRing(x.window, 1)
+			r := New(x.window, 1)
 			if r.tick != x.tick {
 				t.Errorf("a window of %v has ticks of %v, want %v", x.window, r.tick, x.tick)
 			}
@@ -137,7 +137,7 @@ func TestT42_IdleRingsLoseNothing(t *testing.T) {
 			1, 2, 3, range24/2 - 1, range24 / 2, range24/2 + 1, range24 - 2, range24 + 2, 3*range24/2 + 1,
 		} {
 			for _, early := range []time.Duration{0, 1, 5, 15} {
-				r := newRing(15*time.Second, 2)
+				r := New(15*time.Second, 2)
 				for i := range time.Duration(16) {
 					r.addAt(i*r.tick, true)
 				}
@@ -147,7 +147,7 @@ func TestT42_IdleRingsLoseNothing(t *testing.T) {
 					wantSum(t, r, now, 0, 0)
 				}
 				// The burst after the gap.
-				before, _ := r.sum(now)
+				before, _ := r.Sum(now)
 				r.addAt(now, true)
 				r.addAt(now, false)
 				wantSum(t, r, now, before+1, before+2)
@@ -157,10 +157,10 @@ func TestT42_IdleRingsLoseNothing(t *testing.T) {
 	})
 }
 
-// Laps go round. This is the limit that is stated at ring.
+// Laps go round. This is the limit that is stated at Ring.
 func TestLapsGoRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(15*time.Second, 1)
+		r := New(15*time.Second, 1)
 		r.addAt(0, true)
 		round := (lapMask + 1) * r.lap()
 		wantSum(t, r, round-1, 0, 0)
@@ -173,7 +173,7 @@ func TestLapsGoRound(t *testing.T) {
 // it, and by nobody else: nothing that was counted after that is cleared.
 func TestT43_BucketsAreReplacedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(15*time.Second, 1)
+		r := New(15*time.Second, 1)
 		r.addAt(3*time.Second, true)
 		for range 5 {
 			r.addAt(19*time.Second, false)
@@ -189,13 +189,13 @@ func TestT43_BucketsAreReplacedOnce(t *testing.T) {
 // Calls that come all the time do not keep old ones alive.
 func TestT44_SteadyTrafficRotates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(15*time.Second, 1)
+		r := New(15*time.Second, 1)
 		for i := range time.Duration(10) {
 			r.addAt(i*100*time.Millisecond, true)
 		}
 		for now := time.Second; now < 100*time.Second; now += 100 * time.Millisecond {
 			r.addAt(now, false)
-			bad, total := r.sum(now)
+			bad, total := r.Sum(now)
 			if want := uint64(10); now < 16*time.Second && bad != want || now >= 16*time.Second && bad != 0 {
 				t.Fatalf("%d bad calls of the first second after %v", bad, now)
 			}
@@ -211,7 +211,7 @@ func TestT44_SteadyTrafficRotates(t *testing.T) {
 // its own.
 func TestT45_FullBucketsGoOn(t *testing.T) {
 	for _, every := range []int{1, 3, 1000, math.MaxInt} {
-		b := emptyBucket(37 * buckets)
+		b := emptyBucket(37 * Buckets)
 		var bad, total float64
 		for i := range 3 * countMask {
 			isBad := i%every == every-1
@@ -220,17 +220,17 @@ func TestT45_FullBucketsGoOn(t *testing.T) {
 			if isBad {
 				bad++
 			}
-			if b.bad() > b.total() || !b.holds(37*buckets) || b.total() == 0 {
+			if b.bad() > b.total() || !b.holds(37*Buckets) || b.total() == 0 {
 				t.Fatalf("bucket %#x after %d calls, every %d bad", uint64(b), i+1, every)
 			}
 			if total <= countMask && (float64(b.bad()) != bad || float64(b.total()) != total) {
 				t.Fatalf("%d bad of %d, want %v of %v", b.bad(), b.total(), bad, total)
 			}
-			if got := float64(b.bad()) / float64(b.total()); math.Abs(got-bad/total) > 2.0/exactCounts && total > countMask {
+			if got := float64(b.bad()) / float64(b.total()); math.Abs(got-bad/total) > 2.0/Exact && total > countMask {
 				t.Fatalf("a ratio of %v after %d calls, want %v", got, i+1, bad/total)
 			}
 		}
-		if b.total() < exactCounts {
+		if b.total() < Exact {
 			t.Fatalf("%d calls left", b.total())
 		}
 	}
@@ -240,23 +240,23 @@ func TestT45_FullBucketsGoOn(t *testing.T) {
 func TestHalvesAreNearest(t *testing.T) {
 	for bad := range uint64(countMask + 1) {
 		b := bucket(bad<<badShift | countMask).count(false)
-		exact := float64(bad) * exactCounts / countMask
-		if b.total() != exactCounts+1 || math.Abs(float64(b.bad())-exact) > 0.5 {
+		exact := float64(bad) * Exact / countMask
+		if b.total() != Exact+1 || math.Abs(float64(b.bad())-exact) > 0.5 {
 			t.Fatalf("%d bad of %d became %d of %d", bad, uint64(countMask), b.bad(), b.total()-1)
 		}
 	}
 }
 
-// A ring that has bad calls only is exact up to exactCounts in a tick and a
+// A ring that has bad calls only is exact up to Exact in a tick and a
 // stripe, and never says less than that if there were more.
 func TestBadCallsAloneAreExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(time.Second, 1)
+		r := New(time.Second, 1)
 		for n := uint64(1); n <= 3*countMask; n = n*3/2 + 1 {
 			r.stripes[0][0].Store(min(n, countMask) * (1<<badShift | 1))
 			r.addAt(0, true)
-			switch bad, total := r.sum(0); {
-			case n < exactCounts && (bad != n+1 || total != n+1), bad < exactCounts && n >= exactCounts, bad != total:
+			switch bad, total := r.Sum(0); {
+			case n < Exact && (bad != n+1 || total != n+1), bad < Exact && n >= Exact, bad != total:
 				t.Fatalf("%d bad of %d, want %d", bad, total, n+1)
 			}
 		}
@@ -269,7 +269,7 @@ func TestT48_DegenerateRings(t *testing.T) {
 		for _, window := range []time.Duration{1, 2, time.Microsecond, math.MaxInt64 - 1, math.MaxInt64} {
 			for _, stripes := range []int{1, 2, 64} {
 				for _, now := range []time.Duration{0, 1, window / 2, window, math.MaxInt64 - 1, math.MaxInt64} {
-					r := newRing(window, stripes)
+					r := New(window, stripes)
 					wantSum(t, r, now, 0, 0)
 					r.addAt(now, true)
 					r.addAt(now, false)
@@ -284,7 +284,7 @@ func TestT48_DegenerateRings(t *testing.T) {
 }
 
 // With callers on all stripes, and others who sum all the time, every call is
-// counted once, while the clock goes on and buckets are replaced.
+// counted once, while the clock goes on and Buckets are replaced.
 func TestStressRing(t *testing.T) {
 	for _, window := range []time.Duration{time.Hour, 15 * time.Millisecond, time.Microsecond} {
 		for _, stripes := range []int{0, 1, 4} { // 0: small, until callers meet
@@ -293,9 +293,9 @@ func TestStressRing(t *testing.T) {
 			if testing.Short() {
 				each = 500
 			}
-			r, epoch := newRing(window, max(stripes, 1)), time.Now()
+			r, epoch := New(window, max(stripes, 1)), time.Now()
 			if stripes == 0 {
-				r = newSmallRing(window)
+				r = NewSmall(window)
 			}
 			var began, ended [2]atomic.Uint64 // all and bad ones
 			times := make([][]time.Duration, adders)
@@ -305,7 +305,7 @@ func TestStressRing(t *testing.T) {
 				summing.Go(func() {
 					for !stop.Load() {
 						leastBad, least := ended[1].Load(), ended[0].Load()
-						bad, total := r.sum(time.Since(epoch))
+						bad, total := r.Sum(time.Since(epoch))
 						most, mostBad := began[0].Load(), began[1].Load()
 						if window < time.Hour {
 							leastBad, least = 0, 0 // for what has left the window
@@ -326,7 +326,7 @@ func TestStressRing(t *testing.T) {
 						if bad {
 							began[1].Add(1)
 						}
-						at := r.add(epoch, time.Since(epoch), bad)
+						at := r.Add(epoch, time.Since(epoch), bad)
 						if ended[0].Add(1); bad {
 							ended[1].Add(1)
 						}
@@ -343,17 +343,17 @@ func TestStressRing(t *testing.T) {
 
 			// At every moment since the last lap began, the sum is the number
 			// of calls of the ticks before it. Later ones have replaced some
-			// buckets, none of which a window that ends now or later needs.
+			// Buckets, none of which a window that ends now or later needs.
 			now := time.Since(epoch)
 			last := slices.MaxFunc(times, func(a, b []time.Duration) int { return int(slices.Max(a) - slices.Max(b)) })
 			for _, then := range []time.Duration{slices.Max(last), now, now + window/2, now + r.lap()} {
 				var want uint64
 				for _, at := range slices.Concat(times...) {
-					if then/r.tick-at/r.tick < buckets {
+					if then/r.tick-at/r.tick < Buckets {
 						want++
 					}
 				}
-				if _, total := r.sum(then); total != want {
+				if _, total := r.Sum(then); total != want {
 					t.Errorf("window %v, %d stripes: %d calls at %v, want %d", window, stripes, total, then, want)
 				}
 			}

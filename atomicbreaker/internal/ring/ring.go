@@ -1,4 +1,6 @@
-package atomicbreaker
+// Package ring counts the calls of a sliding window of time, for the policies of a
+// Breaker and for a Throttle. DESIGN.md of package atomicbreaker has its invariants.
+package ring
 
 import (
 	"math"
@@ -21,19 +23,21 @@ import (
 type bucket uint64
 
 const (
-	buckets   = 16
+	// Buckets is how many a stripe has: one more than cover the window.
+	Buckets = 16
+
 	lapShift  = 40
 	lapMask   = 1<<24 - 1
 	badShift  = 20
 	countMask = 1<<20 - 1
 
-	// exactCounts is how many calls a bucket counts one by one for certain. A full
+	// Exact is how many calls a bucket counts one by one for certain. A full
 	// bucket goes on with half of its counts, which is this many.
-	exactCounts = (countMask + 1) / 2
+	Exact = (countMask + 1) / 2
 )
 
 // emptyBucket returns the bucket of a tick before its first call.
-func emptyBucket(tick uint64) bucket { return bucket(tick / buckets & lapMask << lapShift) }
+func emptyBucket(tick uint64) bucket { return bucket(tick / Buckets & lapMask << lapShift) }
 
 // holds reports whether b is the bucket of a tick, which has b's index. So seem
 // those that are a multiple of 2^24 laps away.
@@ -47,7 +51,7 @@ func (b bucket) total() uint64 { return uint64(b) & countMask }
 // too.
 func (b bucket) count(bad bool) bucket {
 	if b.total() == countMask {
-		b = b>>lapShift<<lapShift | bucket((b.bad()+1)/2)<<badShift | bucket(exactCounts)
+		b = b>>lapShift<<lapShift | bucket((b.bad()+1)/2)<<badShift | bucket(Exact)
 	}
 	if bad {
 		b += 1 << badShift
@@ -55,7 +59,7 @@ func (b bucket) count(bad bool) bucket {
 	return b + 1
 }
 
-// A ring counts calls, and those among them that were bad, by when they ended.
+// A Ring counts calls, and those among them that were bad, by when they ended.
 // A call is in the sum for at least the window, and for less than a fifteenth
 // of it and 16 µs more.
 //
@@ -67,9 +71,9 @@ func (b bucket) count(bad bool) bucket {
 // shortest windows, 6 years in one of ten seconds.
 //
 // A bucket of a stripe counts a million calls, and then goes on with half of
-// both counts. Below exactCounts nothing is lost; above, the ratio is kept, but
+// both counts. Below Exact nothing is lost; above, the ratio is kept, but
 // the bucket may weigh as little as half of its true weight.
-type ring struct {
+type Ring struct {
 	tick    time.Duration // the length of one; the 15 before the current cover the window
 	stripes []stripe      // a power of two of them
 	more    *overflow     // nil if there are enough; no field ever changes
@@ -81,27 +85,30 @@ type overflow struct{ stripes atomics.Pointer[[]stripe] }
 
 // A stripe is two cache lines. The allocator puts a power of two of them at a
 // multiple of their size, so no two share one.
-type stripe [buckets]atomics.Uint64
+type stripe [Buckets]atomics.Uint64
 
 // tickUnit is what ticks are multiples of. A caller that needs 16 of them from
 // one step to the next starts over, so they must be long for a processor.
 const tickUnit = time.Microsecond
 
-// newRing returns a ring for a window, which must be positive. Stripes is a
+// New returns a Ring for a window, which must be positive. Stripes is a
 // power of two: atomics.Stripes() where callers on all processors meet.
-func newRing(window time.Duration, stripes int) *ring {
-	return &ring{tick: tickOf(window), stripes: make([]stripe, stripes)}
+func New(window time.Duration, stripes int) *Ring {
+	return &Ring{tick: tickOf(window), stripes: make([]stripe, stripes)}
 }
 
-// newSmallRing returns a ring that has one stripe until callers meet there.
-func newSmallRing(window time.Duration) *ring {
-	r := newRing(window, 1)
+// NewSmall returns a Ring that has one stripe until callers meet there.
+func NewSmall(window time.Duration) *Ring {
+	r := New(window, 1)
 	r.more = new(overflow)
 	return r
 }
 
+// Tick returns how long a bucket counts, a fifteenth of the window.
+func (r *Ring) Tick() time.Duration { return r.tick }
+
 // mine returns the stripe where the caller counts.
-func (r *ring) mine() *stripe {
+func (r *Ring) mine() *stripe {
 	stripes := r.stripes
 	if r.more != nil {
 		if more := r.more.stripes.Load(); more != nil {
@@ -113,7 +120,7 @@ func (r *ring) mine() *stripe {
 
 // spread makes callers that have met in the one stripe count in several. The counts in
 // the one stay there.
-func (r *ring) spread() {
+func (r *Ring) spread() {
 	if r.more != nil && r.more.stripes.Load() == nil {
 		fresh := make([]stripe, atomics.Stripes())
 		r.more.stripes.CompareAndSwap(nil, &fresh)
@@ -122,34 +129,34 @@ func (r *ring) spread() {
 
 // tickOf returns the tick of a ring for a window.
 func tickOf(window time.Duration) time.Duration {
-	return ((window-1)/((buckets-1)*tickUnit) + 1) * tickUnit
+	return ((window-1)/((Buckets-1)*tickUnit) + 1) * tickUnit
 }
 
-// spanOf returns how long after it ended a call is in no sum of a window any
+// Span returns how long after it ended a call is in no sum of a window any
 // more.
-func spanOf(window time.Duration) time.Duration {
-	return buckets * min(tickOf(window), math.MaxInt64/buckets)
+func Span(window time.Duration) time.Duration {
+	return Buckets * min(tickOf(window), math.MaxInt64/Buckets)
 }
 
-// add counts a call that ended at a time since epoch, which is now, and returns the
+// Add counts a call that ended at a time since epoch, which is now, and returns the
 // time at which it has counted it: a sum for then or for later, up to the window,
 // includes the call.
 //
 // A CAS fails only when another caller has counted in the same stripe. Other
 // than that, it starts over if it was stopped for a lap before it could
 // replace a bucket.
-func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
+func (r *Ring) Add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 	s := r.mine()
 	for {
 		tick := uint64(at / r.tick)
-		word := &s[tick%buckets]
+		word := &s[tick%Buckets]
 		was := word.Load()
 		b := bucket(was)
 		if !b.holds(tick) {
 			// Is it older, or newer, or much older and seems newer? Its tick
 			// was read from the clock before b was stored. If now is no whole
 			// lap after mine, it was not after mine.
-			if now := atomics.Since(epoch); uint64(now/r.tick)-tick >= buckets {
+			if now := atomics.Since(epoch); uint64(now/r.tick)-tick >= Buckets {
 				at = now
 				continue
 			}
@@ -163,12 +170,12 @@ func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 	}
 }
 
-// sum returns how many calls are in the window that ends now, and how many of
+// Sum returns how many calls are in the window that ends now, and how many of
 // them were bad. It is exact when nobody adds. Otherwise it counts, once each,
 // all calls that were added before it began and are in the window until it
 // returns; those that are added or leave the window meanwhile may be counted
 // or not.
-func (r *ring) sum(now time.Duration) (bad, total uint64) {
+func (r *Ring) Sum(now time.Duration) (bad, total uint64) {
 	bad, total = r.sumOf(r.stripes, now)
 	if r.more != nil {
 		if s := r.more.stripes.Load(); s != nil {
@@ -179,13 +186,13 @@ func (r *ring) sum(now time.Duration) (bad, total uint64) {
 	return bad, total
 }
 
-func (r *ring) sumOf(stripes []stripe, now time.Duration) (bad, total uint64) {
+func (r *Ring) sumOf(stripes []stripe, now time.Duration) (bad, total uint64) {
 	last := uint64(now / r.tick)
 	for i := range stripes {
 		// Near the epoch, ticks before it seem to be of the last lap of all,
 		// and no bucket is.
-		for tick := last - (buckets - 1); tick != last+1; tick++ {
-			if b := bucket(stripes[i][tick%buckets].Load()); b.holds(tick) {
+		for tick := last - (Buckets - 1); tick != last+1; tick++ {
+			if b := bucket(stripes[i][tick%Buckets].Load()); b.holds(tick) {
 				bad += b.bad()
 				total += b.total()
 			}
