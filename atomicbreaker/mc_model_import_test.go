@@ -14,9 +14,6 @@ func init() {
 	atomicbreaker.NewModel = func(c atomicbreaker.Config) atomicbreaker.Model {
 		return &modelled{model.Breaker{Settings: modelSettings(c), Keyed: true, Forget: time.Hour}}
 	}
-	atomicbreaker.NewBudgetModel = func(capacity, earns int) atomicbreaker.Retrier {
-		return &model.RetryBudget{Capacity: capacity, Earns: earns}
-	}
 }
 
 // modelSettings returns those that a model has for c, as New would set them.

@@ -1,17 +1,18 @@
 package fuzz
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	model "github.com/latchfree/latchfree/internal/model/retrybudget"
 )
 
-// FuzzRetryBudgetOps applies operations to a RetryBudget and to its model, and
+// FuzzRetryBudgetOps applies operations to a Budget and to its model, and
 // compares every result. The first three bytes are the settings, and each that
 // follows is an operation. The clock goes by full seconds, so that nothing is
 // rounded.
@@ -22,10 +23,14 @@ func FuzzRetryBudgetOps(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			spec := &model.RetryBudget{Capacity: 1000 * (1 + int(program[0]%8)), Earns: earns(program[1]), PerSecond: perSecond(program[2])}
-			b := ab.MustNewRetryBudget(spec.Config())
+			spec := &model.Budget{Capacity: 1000 * (1 + int(program[0]%8)), Earns: earns(program[1]), PerSecond: perSecond(program[2])}
+			b := retrybudget.MustNew(retrybudget.Config{
+				Capacity:     spec.Capacity / 1000,
+				Ratio:        float64(spec.Earns) / 1000,
+				MinPerSecond: cmp.Or(float64(spec.PerSecond)/1000, -1),
+			})
 			if program[0] >= 224 {
-				b, spec = new(ab.RetryBudget), &model.RetryBudget{Capacity: 100_000, Earns: 100, PerSecond: 1000}
+				b, spec = new(retrybudget.Budget), &model.Budget{Capacity: 100_000, Earns: 100, PerSecond: 1000}
 			}
 			for _, op := range program[3:] {
 				switch n := int(op / 4); op % 4 {

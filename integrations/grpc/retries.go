@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 )
 
 // Retries has an interceptor that makes unary calls again while a budget lasts. See
@@ -27,7 +28,7 @@ type RetriesConfig struct {
 	// Budget bounds the retries of all calls together. Nil means one with the default
 	// settings. Use one for each server that is called. A call earns if it ends with OK or
 	// a code that ClassifyBreaker takes for a success, as the server works then.
-	Budget *atomicbreaker.RetryBudget
+	Budget *retrybudget.Budget
 
 	// Codes are those after which a call is made again. Nil means Unavailable, which says
 	// in most cases that the server has not begun with the call. Calls that may be made
@@ -74,7 +75,7 @@ func NewRetries(c RetriesConfig) (*Retries, error) {
 		c.MaxAttempts = 3
 	}
 	if c.Budget == nil {
-		c.Budget = new(atomicbreaker.RetryBudget)
+		c.Budget = new(retrybudget.Budget)
 	}
 	if c.Codes == nil {
 		c.Codes = []codes.Code{codes.Unavailable}

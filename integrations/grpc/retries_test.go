@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	latchgrpc "github.com/latchfree/latchfree/integrations/grpc"
 )
 
@@ -28,8 +29,8 @@ func try(ctx context.Context, r *latchgrpc.Retries, pushback []string, errs ...e
 	return attempts, err
 }
 
-func budget(n int) *atomicbreaker.RetryBudget {
-	return atomicbreaker.MustNewRetryBudget(atomicbreaker.RetryBudgetConfig{Capacity: n, Ratio: 1, MinPerSecond: -1})
+func budget(n int) *retrybudget.Budget {
+	return retrybudget.MustNew(retrybudget.Config{Capacity: n, Ratio: 1, MinPerSecond: -1})
 }
 
 func TestRetries(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
@@ -85,7 +86,7 @@ func Throttle(meter metric.Meter, name string, t *atomicbreaker.Throttle) (metri
 }
 
 // RetryBudget registers the metrics of b. It panics if meter or b is nil.
-func RetryBudget(meter metric.Meter, name string, b *atomicbreaker.RetryBudget) (metric.Registration, error) {
+func RetryBudget(meter metric.Meter, name string, b *retrybudget.Budget) (metric.Registration, error) {
 	if meter == nil {
 		panic("latchotel: RetryBudget: nil meter")
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,7 +83,7 @@ func TestBreakerStates(t *testing.T) {
 func TestThrottleCounts(t *testing.T) {
 	meter, collect := reader(t)
 	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Window: time.Hour})
-	budget := atomicbreaker.MustNewRetryBudget(atomicbreaker.RetryBudgetConfig{})
+	budget := retrybudget.MustNew(retrybudget.Config{})
 	first(latchotel.Throttle(meter, "t", throttle))
 	first(latchotel.RetryBudget(meter, "r", budget))
 	for i := range 100 {

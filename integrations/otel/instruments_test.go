@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
@@ -55,7 +56,7 @@ func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 			return err
 		},
 		func() error { _, err := latchotel.Throttle(meter, "t", new(atomicbreaker.Throttle)); return err },
-		func() error { _, err := latchotel.RetryBudget(meter, "r", new(atomicbreaker.RetryBudget)); return err },
+		func() error { _, err := latchotel.RetryBudget(meter, "r", new(retrybudget.Budget)); return err },
 		func() error {
 			_, err := latchotel.Cache(meter, "c", cache, latchotel.CacheOptions{Flights: true})
 			return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
@@ -82,7 +83,7 @@ func TestGroup(t *testing.T) {
 func TestThrottleAndBudget(t *testing.T) {
 	meter, collect := reader(t)
 	var throttle atomicbreaker.Throttle
-	var budget atomicbreaker.RetryBudget
+	var budget retrybudget.Budget
 	first(latchotel.Throttle(meter, "t", &throttle))
 	first(latchotel.RetryBudget(meter, "r", &budget))
 	require.NoError(t, throttle.Allow())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -82,7 +83,7 @@ func Throttle(name string, t *atomicbreaker.Throttle) prometheus.Collector {
 }
 
 // RetryBudget returns a collector for b. Its label is budget. It panics if b is nil.
-func RetryBudget(name string, b *atomicbreaker.RetryBudget) prometheus.Collector {
+func RetryBudget(name string, b *retrybudget.Budget) prometheus.Collector {
 	if b == nil {
 		panic("latchprom: RetryBudget: nil budget")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,7 @@ func TestThrottleAndBudget(t *testing.T) {
 	require.NoError(t, throttle.Allow())
 	throttle.Success()
 	require.NoError(t, throttle.Allow())
-	budget := atomicbreaker.MustNewRetryBudget(atomicbreaker.RetryBudgetConfig{})
+	budget := retrybudget.MustNew(retrybudget.Config{})
 	before := budget.Available()
 	require.True(t, budget.Retry())
 	require.Positive(t, before)
@@ -156,7 +157,7 @@ func TestBreakerStates(t *testing.T) {
 
 func TestThrottleCounts(t *testing.T) {
 	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Window: time.Hour})
-	budget := atomicbreaker.MustNewRetryBudget(atomicbreaker.RetryBudgetConfig{})
+	budget := retrybudget.MustNew(retrybudget.Config{})
 	for i := range 100 {
 		_ = throttle.Allow()
 		if i < 30 {

@@ -9,7 +9,7 @@
 //	Slice          cowchangeset               FuzzSliceOps, FuzzSliceInterleavings
 //	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights, FuzzCacheExpiry
 //	Breaker        atomicbreaker              FuzzBreakerOps, FuzzBreakerInterleavings
-//	RetryBudget    atomicbreaker              FuzzRetryBudgetOps
+//	Budget         retrybudget                FuzzRetryBudgetOps
 //	Throttle       none                       FuzzThrottleOps
 //
 // A protocol gives the operations of its package the names that its threads use,

@@ -104,6 +104,7 @@ var subjects = map[string]string{
 	"internal/table":  "Table|Lines|Breaker|Cache|Registry",
 
 	"atomicbreaker/internal/ring": "Breaker|Group|Throttle",
+	"atomicbreaker/retrybudget":   "RetryBudget",
 }
 
 // about reports whether a function in fuzz is of a kind and uses the target.

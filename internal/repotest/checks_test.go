@@ -118,7 +118,7 @@ func TestPackagesKeepBooks(t *testing.T) {
 			t.Errorf("%s/mc_main_test.go does not call mc.Main: what its tests explore is not compared with CHECKS.md", pkg)
 		}
 	}
-	for _, pkg := range slices.Concat(parts, public) {
+	for _, pkg := range slices.Concat(public, parts) {
 		if !calls(pkg, "main_test.go", "leak.Main") {
 			t.Errorf("%s/main_test.go does not call leak.Main", pkg)
 		}

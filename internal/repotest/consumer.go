@@ -3,7 +3,9 @@ package repotest
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,11 +52,11 @@ func writeModule(dir string) error {
 func consumerOperations() (string, error) {
 	var b strings.Builder
 	b.WriteString("package main\n\nimport (\n")
-	for _, pkg := range public {
+	for _, pkg := range slices.Concat(public, parts) {
 		fmt.Fprintf(&b, "\t%q\n", modulePath+"/"+pkg)
 	}
 	b.WriteString(")\n\nvar operations = []any{\n")
-	for _, pkg := range public {
+	for _, pkg := range slices.Concat(public, parts) {
 		sources, err := parseDir(pkg, false)
 		if err != nil {
 			return "", err
@@ -63,7 +65,7 @@ func consumerOperations() (string, error) {
 			if op.method == "" {
 				continue // Execute and the like need their own type arguments
 			}
-			typ := pkg + "." + op.typeName + typeArgs(op.typeParams)
+			typ := path.Base(pkg) + "." + op.typeName + typeArgs(op.typeParams)
 			if op.pointer {
 				typ = "(*" + typ + ")"
 			}

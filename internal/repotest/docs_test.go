@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -13,20 +14,23 @@ var (
 )
 
 // Every operation on a shared type says how it progresses and when it takes
-// effect, in its doc and in a row of the package's DESIGN.md.
+// effect, in its doc and, for a public package, in a row of its DESIGN.md.
 func TestOperationsAreDocumented(t *testing.T) {
-	for _, pkg := range public {
+	for _, pkg := range slices.Concat(public, parts) {
 		t.Run(pkg, func(t *testing.T) {
 			sources, err := parseDir(pkg, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			design, err := os.ReadFile(filepath.Join(root, pkg, "DESIGN.md"))
-			if err != nil {
-				t.Fatal(err)
+			var design []byte
+			isPart := slices.Contains(parts, pkg)
+			if !isPart {
+				if design, err = os.ReadFile(filepath.Join(root, pkg, "DESIGN.md")); err != nil {
+					t.Fatal(err)
+				}
 			}
 			ops := operations(pkg, sources)
-			if len(ops) < 5 {
+			if len(ops) < 3 {
 				t.Fatalf("found only %d operations; does the test still see the shared types?", len(ops))
 			}
 			for _, op := range ops {
@@ -37,7 +41,7 @@ func TestOperationsAreDocumented(t *testing.T) {
 					t.Errorf("%s: %s.%s: its doc does not say when it takes effect", op.pos, op.typeName, op.name())
 				}
 				row := regexp.MustCompile("(?m)^\\|[^|]*`([A-Za-z]+\\.)?" + op.name() + "(\\([^`|]*\\))?`")
-				if !row.Match(design) {
+				if !isPart && !row.Match(design) {
 					t.Errorf("%s/DESIGN.md has no row for %s.%s in its table of where operations take effect", pkg, op.typeName, op.name())
 				}
 			}

@@ -98,7 +98,7 @@ func TestPackageTestsImportNothingForeign(t *testing.T) {
 // compile as its tests to run.
 func TestTestsExploreOrDoNot(t *testing.T) {
 	tests := regexp.MustCompile(`^(Test|Example|Fuzz|Benchmark)`)
-	for _, pkg := range slices.Concat(parts, public) {
+	for _, pkg := range slices.Concat(public, parts) {
 		sources, err := parseDir(pkg, true)
 		if err != nil {
 			t.Fatal(err)

@@ -1,30 +1,32 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package retrybudget_test
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
 
-	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 )
 
 // retries makes as many retries as it may, up to n.
-func retries(b *ab.RetryBudget, n int) (made int) {
+func retries(b *retrybudget.Budget, n int) (made int) {
 	for made < n && b.Retry() {
 		made++
 	}
 	return made
 }
 
-func wantRetries(t *testing.T, b *ab.RetryBudget, want int) {
+func wantRetries(t *testing.T, b *retrybudget.Budget, want int) {
 	t.Helper()
 	if got := b.Available(); got != want {
 		t.Errorf("Available() = %d, want %d", got, want)
@@ -37,10 +39,10 @@ func wantRetries(t *testing.T, b *ab.RetryBudget, want int) {
 	}
 }
 
-func TestRetryBudgetDefaults(t *testing.T) {
-	for name, b := range map[string]*ab.RetryBudget{
-		"zero":    new(ab.RetryBudget),
-		"default": ab.MustNewRetryBudget(ab.RetryBudgetConfig{}),
+func TestDefaults(t *testing.T) {
+	for name, b := range map[string]*retrybudget.Budget{
+		"zero":    new(retrybudget.Budget),
+		"default": retrybudget.MustNew(retrybudget.Config{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,9 +66,9 @@ func TestRetryBudgetDefaults(t *testing.T) {
 }
 
 // A budget of its own kind: without time, and with all of it.
-func TestRetryBudgetSettings(t *testing.T) {
+func TestSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 3, Ratio: 0.5, MinPerSecond: -1})
+		b := retrybudget.MustNew(retrybudget.Config{Capacity: 3, Ratio: 0.5, MinPerSecond: -1})
 		wantRetries(t, b, 3)
 		time.Sleep(365 * 24 * time.Hour)
 		wantRetries(t, b, 0)
@@ -77,7 +79,7 @@ func TestRetryBudgetSettings(t *testing.T) {
 		b.Success() // with the half that was left
 		wantRetries(t, b, 1)
 
-		b = ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 10, Ratio: 0.001, MinPerSecond: 0.25})
+		b = retrybudget.MustNew(retrybudget.Config{Capacity: 10, Ratio: 0.001, MinPerSecond: 0.25})
 		wantRetries(t, b, 10)
 		time.Sleep(8*time.Second - 1)
 		if got := b.Available(); got != 1 {
@@ -91,7 +93,7 @@ func TestRetryBudgetSettings(t *testing.T) {
 		wantRetries(t, b, 1)
 
 		// 1000 times 1.001 is less than 1001 in floating point.
-		b = ab.MustNewRetryBudget(ab.RetryBudgetConfig{Ratio: 1.001})
+		b = retrybudget.MustNew(retrybudget.Config{Ratio: 1.001})
 		b.Spend(2)
 		b.Success()
 		if got := b.Missing(); got != 999 {
@@ -99,7 +101,7 @@ func TestRetryBudgetSettings(t *testing.T) {
 		}
 
 		// The time when it was full adds nothing.
-		b = ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 2})
+		b = retrybudget.MustNew(retrybudget.Config{Capacity: 2})
 		time.Sleep(time.Hour)
 		wantRetries(t, b, 2)
 		wantRetries(t, b, 0)
@@ -107,10 +109,10 @@ func TestRetryBudgetSettings(t *testing.T) {
 }
 
 // The largest settings do not overflow anything.
-func TestRetryBudgetExtremes(t *testing.T) {
+func TestExtremes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4_000_000
-		b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: most, Ratio: most, MinPerSecond: most})
+		b := retrybudget.MustNew(retrybudget.Config{Capacity: most, Ratio: most, MinPerSecond: most})
 		b.Spend(most)
 		if b.Retry() || b.Available() != 0 {
 			t.Error("nothing is left, and a retry was made")
@@ -131,7 +133,7 @@ func TestRetryBudgetExtremes(t *testing.T) {
 			t.Errorf("Available() = %d after 49 days", got)
 		}
 
-		b = ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 1, Ratio: 0.001, MinPerSecond: 0.001})
+		b = retrybudget.MustNew(retrybudget.Config{Capacity: 1, Ratio: 0.001, MinPerSecond: 0.001})
 		wantRetries(t, b, 1)
 		time.Sleep(1000*time.Second - 1)
 		wantRetries(t, b, 0)
@@ -142,10 +144,10 @@ func TestRetryBudgetExtremes(t *testing.T) {
 
 // When the clock of a word has gone round, too little time seems to have
 // passed, and never too much. A full bucket knows no time.
-func TestRetryBudgetClockGoesRound(t *testing.T) {
+func TestClockGoesRound(t *testing.T) {
 	const round = (1 << 32) * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 50_000})
+		b := retrybudget.MustNew(retrybudget.Config{Capacity: 50_000})
 		time.Sleep(round - 2*time.Second)
 		b.Spend(50_000)
 		time.Sleep(5 * time.Second) // the word is before the turn, and the clock after it
@@ -155,15 +157,15 @@ func TestRetryBudgetClockGoesRound(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wantRetries(t, b, 2)
 
-		full := ab.MustNewRetryBudget(ab.RetryBudgetConfig{})
+		full := retrybudget.MustNew(retrybudget.Config{})
 		time.Sleep(3 * round)
 		wantRetries(t, full, 100)
 	})
 }
 
-func TestRetryBudgetWrongSettings(t *testing.T) {
+func TestWrongSettings(t *testing.T) {
 	inf := math.Inf(1)
-	for want, c := range map[string]ab.RetryBudgetConfig{
+	for want, c := range map[string]retrybudget.Config{
 		"Capacity -1: must be in 0..4000000":         {Capacity: -1},
 		"Capacity 4000001":                           {Capacity: 4_000_001},
 		"Ratio -0.1: must be 0 or in 0.001..4000000": {Ratio: -0.1},
@@ -176,23 +178,29 @@ func TestRetryBudgetWrongSettings(t *testing.T) {
 		"MinPerSecond 4.000001e+06: ":                                {MinPerSecond: 4_000_001},
 		"MinPerSecond NaN: ":                                         {MinPerSecond: math.NaN()},
 		"MinPerSecond +Inf: ":                                        {MinPerSecond: inf},
-		"MinPerSecond -Inf: ":                                        {MinPerSecond: -inf},
 		"Capacity " + fmt.Sprint(math.MinInt32) + ": must be in 0..": {Capacity: math.MinInt32},
 	} {
-		want = "atomicbreaker: RetryBudgetConfig." + want
-		b, err := ab.NewRetryBudget(c)
+		want = "retrybudget: Config." + want
+		b, err := retrybudget.New(c)
 		if b != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("NewRetryBudget: %v, want it to start with %q", err, want)
+			t.Errorf("New: %v, want it to start with %q", err, want)
 		}
-		panics(t, want, func() { ab.MustNewRetryBudget(c) })
+		func() {
+			defer func() {
+				if p, ok := recover().(error); !ok || !strings.HasPrefix(p.Error(), want) {
+					t.Errorf("MustNew panics with %v, want that it starts with %q", p, want)
+				}
+			}()
+			retrybudget.MustNew(c)
+		}()
 	}
 }
 
 // Against an account that is kept in millionths of a token: never more
 // retries, and at most a thousandth less for each. With whole tokens in a
 // second, neither more nor less.
-func TestRetryBudgetAgainstModel(t *testing.T) {
-	for _, c := range []ab.RetryBudgetConfig{
+func TestAgainstModel(t *testing.T) {
+	for _, c := range []retrybudget.Config{
 		{Capacity: 3, Ratio: 0.3, MinPerSecond: 2},
 		{Capacity: 20, Ratio: 1.5, MinPerSecond: -1},
 		{Capacity: 7, Ratio: 0.001, MinPerSecond: 0.7},
@@ -206,10 +214,10 @@ func TestRetryBudgetAgainstModel(t *testing.T) {
 	}
 }
 
-func againstModel(t *testing.T, c ab.RetryBudgetConfig) {
+func againstModel(t *testing.T, c retrybudget.Config) {
 	const whole = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))
-	b, start := ab.MustNewRetryBudget(c), time.Now()
+	b, start := retrybudget.MustNew(c), time.Now()
 	full := int64(c.Capacity) * whole
 	perTick := max(0, int64(math.Round(c.MinPerSecond*1000)))
 	tokens, tick, lost := full, int64(0), int64(0)
@@ -246,18 +254,47 @@ func againstModel(t *testing.T, c ab.RetryBudgetConfig) {
 	}
 }
 
-func TestRetryBudgetLayout(t *testing.T) {
-	if n := unsafe.Sizeof(ab.RetryBudget{}); n != 128 {
-		t.Errorf("a RetryBudget takes %d bytes", n)
+func TestLayout(t *testing.T) {
+	if n := unsafe.Sizeof(retrybudget.Budget{}); n != 128 {
+		t.Errorf("a Budget takes %d bytes", n)
+	}
+}
+
+// together runs f(0) … f(n-1) at once, until all return.
+func together(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// rounds is how often a stress test repeats itself.
+func rounds(n int) int {
+	if testing.Short() {
+		n /= 10
+	}
+	return n
+}
+
+// jitter yields now and then, so that a single thread interleaves too.
+func jitter(i int) {
+	if i%7 == 0 {
+		runtime.Gosched()
 	}
 }
 
 // One token is taken by one of many, and what is earned and what is taken
 // adds up exactly while the bucket is neither empty nor full.
-func TestStressRetryBudget(t *testing.T) {
+func TestStress(t *testing.T) {
 	const goroutines = 4
 	for range rounds(200) {
-		last := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 1, MinPerSecond: -1})
+		last := retrybudget.MustNew(retrybudget.Config{Capacity: 1, MinPerSecond: -1})
 		var made atomic.Int32
 		together(goroutines, func(int) {
 			if last.Retry() {
@@ -268,7 +305,7 @@ func TestStressRetryBudget(t *testing.T) {
 			t.Fatalf("%d retries with one token", n)
 		}
 
-		b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 10_000, Ratio: 0.3, MinPerSecond: -1})
+		b := retrybudget.MustNew(retrybudget.Config{Capacity: 10_000, Ratio: 0.3, MinPerSecond: -1})
 		b.Spend(5000)
 		together(goroutines, func(id int) {
 			for i := range 100 {
@@ -288,12 +325,12 @@ func TestStressRetryBudget(t *testing.T) {
 
 // With all of them at its limits and the clock running, there are never more
 // retries than tokens.
-func TestStressRetryBudgetLimit(t *testing.T) {
+func TestStressLimit(t *testing.T) {
 	const goroutines, perSecond, capacity = 4, 1000, 5
 	for range rounds(50) {
 		var made, earned atomic.Int64
 		start := time.Now()
-		b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: capacity, Ratio: 0.5, MinPerSecond: perSecond})
+		b := retrybudget.MustNew(retrybudget.Config{Capacity: capacity, Ratio: 0.5, MinPerSecond: perSecond})
 		together(goroutines, func(id int) {
 			for i := range 500 {
 				jitter(i + id)
@@ -320,29 +357,9 @@ func TestStressRetryBudgetLimit(t *testing.T) {
 	}
 }
 
-func TestRetryBudgetAllocations(t *testing.T) {
-	b := ab.MustNewRetryBudget(ab.RetryBudgetConfig{})
+func TestAllocations(t *testing.T) {
+	b := retrybudget.MustNew(retrybudget.Config{})
 	if n := testing.AllocsPerRun(1000, func() { b.Success(); b.Retry(); b.Success(); b.Available() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-}
-
-func ExampleRetryBudget() {
-	budget := ab.MustNewRetryBudget(ab.RetryBudgetConfig{Capacity: 2, MinPerSecond: -1})
-	call := func() (attempts int) {
-		for {
-			attempts++ // and it fails
-			if !budget.Retry() {
-				return attempts
-			}
-		}
-	}
-	fmt.Println(call(), call())
-	for range 10 {
-		budget.Success()
-	}
-	fmt.Println(budget.Available(), call())
-	// Output:
-	// 3 1
-	// 1 2
 }

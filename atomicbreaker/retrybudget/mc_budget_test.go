@@ -1,35 +1,32 @@
 //go:build modelcheck
 
-package atomicbreaker
+package retrybudget
 
 import (
 	"testing"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/retrybudget"
 )
 
-// Retrier is what both a RetryBudget and its model can do.
-type Retrier interface {
+// retrier is what both a Budget and its model can do.
+type retrier interface {
 	Success()
 	Retry() bool
 	Available() int
 }
 
-// NewBudgetModel returns the model of a RetryBudget, for one goroutine, while time
-// stands still; see NewModel. Tokens are in thousandths.
-var NewBudgetModel func(capacity, earns int) Retrier
-
 var (
-	earnHalf  = mc.Call[Retrier]{Name: "Success()", Do: func(r Retrier) any { r.Success(); return nil }}
-	retryOnce = mc.Call[Retrier]{Name: "Retry()", Do: func(r Retrier) any { return r.Retry() }}
-	left      = mc.Call[Retrier]{Name: "Available()", Do: func(r Retrier) any { return r.Available() }}
+	earnHalf  = mc.Call[retrier]{Name: "Success()", Do: func(r retrier) any { r.Success(); return nil }}
+	retryOnce = mc.Call[retrier]{Name: "Retry()", Do: func(r retrier) any { return r.Retry() }}
+	left      = mc.Call[retrier]{Name: "Available()", Do: func(r retrier) any { return r.Available() }}
 )
 
 // In every order of their steps, tokens are earned and taken as if by one
 // caller after the other.
-func TestRetryBudgetIsLinearizable(t *testing.T) {
-	type calls = []mc.Call[Retrier]
+func TestIsLinearizable(t *testing.T) {
+	type calls = []mc.Call[retrier]
 	for name, p := range map[string]struct {
 		spent   int
 		threads []calls
@@ -43,19 +40,19 @@ func TestRetryBudgetIsLinearizable(t *testing.T) {
 		"what is seen":                     {1, []calls{{left, left}, {retryOnce, earnHalf}, {earnHalf}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prepared := func(r Retrier) Retrier {
+			prepared := func(r retrier) retrier {
 				for range p.spent {
 					r.Retry()
 				}
 				return r
 			}
-			mc.Linearizable(t, mc.Config{}, mc.Program[Retrier]{
-				New: func() Retrier {
-					return prepared(MustNewRetryBudget(RetryBudgetConfig{Capacity: 2, Ratio: 0.5}))
+			mc.Linearizable(t, mc.Config{}, mc.Program[retrier]{
+				New: func() retrier {
+					return prepared(MustNew(Config{Capacity: 2, Ratio: 0.5}))
 				},
-				Model:   func() Retrier { return prepared(NewBudgetModel(2000, 500)) },
+				Model:   func() retrier { return prepared(&model.Budget{Capacity: 2000, Earns: 500}) },
 				Threads: p.threads,
-				After:   []mc.Call[Retrier]{left},
+				After:   []mc.Call[retrier]{left},
 			})
 		})
 	}
@@ -63,9 +60,9 @@ func TestRetryBudgetIsLinearizable(t *testing.T) {
 
 // However callers and the clock overtake each other, a second adds one token,
 // and one caller takes it.
-func TestRetryBudgetIsRefilledOnce(t *testing.T) {
-	refilled := func(m *mc.M, callers int, before func(*RetryBudget)) {
-		b := MustNewRetryBudget(RetryBudgetConfig{Capacity: 2, Ratio: 0.001})
+func TestIsRefilledOnce(t *testing.T) {
+	refilled := func(m *mc.M, callers int, before func(*Budget)) {
+		b := MustNew(Config{Capacity: 2, Ratio: 0.001})
 		before(b)
 		var made mc.Tally
 		retry := func() {
@@ -86,7 +83,7 @@ func TestRetryBudgetIsRefilledOnce(t *testing.T) {
 			}
 		})
 	}
-	empty := func(b *RetryBudget) { b.Retry(); b.Retry() }
+	empty := func(b *Budget) { b.Retry(); b.Retry() }
 	t.Run("two callers", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Retry ∥ advance by 1 s, Retry"}, func(m *mc.M) { refilled(m, 2, empty) })
 	})
@@ -96,7 +93,7 @@ func TestRetryBudgetIsRefilledOnce(t *testing.T) {
 	// What is left of a token is not lost when time adds the rest.
 	t.Run("a success", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Success ∥ Retry ∥ advance by 999 ms, Retry"}, func(m *mc.M) {
-			b := MustNewRetryBudget(RetryBudgetConfig{Capacity: 2, Ratio: 0.001})
+			b := MustNew(Config{Capacity: 2, Ratio: 0.001})
 			empty(b)
 			var made mc.Tally
 			retry := func() {
@@ -122,10 +119,10 @@ func TestRetryBudgetIsRefilledOnce(t *testing.T) {
 
 // All callers count time from the same epoch. One who did not would seem to come
 // from the future, and the others would find the bucket full.
-func TestZeroRetryBudgetHasOneEpoch(t *testing.T) {
+func TestZeroBudgetHasOneEpoch(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "the settings ∥ the settings"}, func(m *mc.M) {
-		b := new(RetryBudget)
-		var seen [2]*budget
+		b := new(Budget)
+		var seen [2]*settings
 		for i := range seen {
 			m.Go(func() { seen[i] = b.settings() })
 		}
@@ -138,11 +135,11 @@ func TestZeroRetryBudgetHasOneEpoch(t *testing.T) {
 }
 
 // The zero budget is set up once, whoever comes first.
-func TestZeroRetryBudgetIsSetUpOnce(t *testing.T) {
+func TestZeroBudgetIsSetUpOnce(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Retry ∥ Retry ∥ Success, Available"}, func(m *mc.M) {
-		b := new(RetryBudget)
+		b := new(Budget)
 		var made mc.Tally
-		var seen [2]*budget
+		var seen [2]*settings
 		for i := range seen {
 			m.Go(func() {
 				if b.Retry() {
@@ -170,27 +167,27 @@ func TestZeroRetryBudgetIsSetUpOnce(t *testing.T) {
 }
 
 // A success of a healthy service reads one word, and a retry writes it once.
-func TestRetryBudgetCosts(t *testing.T) {
-	with := func(c RetryBudgetConfig, before, op func(*RetryBudget)) func() func(int) {
+func TestCosts(t *testing.T) {
+	with := func(c Config, before, op func(*Budget)) func() func(int) {
 		return func() func(int) {
-			b := MustNewRetryBudget(c)
+			b := MustNew(c)
 			before(b)
 			return func(int) { op(b) }
 		}
 	}
 	var (
-		ample   = RetryBudgetConfig{Capacity: maxTokens, Ratio: 0.001}
-		untimed = RetryBudgetConfig{Capacity: maxTokens, Ratio: 0.001, MinPerSecond: -1}
-		one     = RetryBudgetConfig{Capacity: 1}
-		full    = func(*RetryBudget) {}
-		retry   = func(b *RetryBudget) { b.Retry() }
-		success = func(b *RetryBudget) { b.Success() }
-		spend   = func(b *RetryBudget) { b.Spend(1000) }
+		ample   = Config{Capacity: maxTokens, Ratio: 0.001}
+		untimed = Config{Capacity: maxTokens, Ratio: 0.001, MinPerSecond: -1}
+		one     = Config{Capacity: 1}
+		full    = func(*Budget) {}
+		retry   = func(b *Budget) { b.Retry() }
+		success = func(b *Budget) { b.Success() }
+		spend   = func(b *Budget) { b.Spend(1000) }
 	)
-	mc.CheckCost(t, "RetryBudget: Success, full", with(ample, full, success), mc.Cost{Loads: 1}, 0)
-	mc.CheckCost(t, "RetryBudget: Success, not full", with(ample, spend, success), mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.48)
-	mc.CheckCost(t, "RetryBudget: Retry", with(ample, full, retry), mc.Cost{Loads: 2, RMWs: 1, Clock: 1}, 3, 15, 127)
-	mc.CheckCost(t, "RetryBudget: Retry, without time", with(untimed, full, retry), mc.Cost{Loads: 2, RMWs: 1}, 3, 15, 127)
-	mc.CheckCost(t, "RetryBudget: Retry, none left", with(one, retry, retry), mc.Cost{Loads: 2, Clock: 1}, 0)
-	mc.CheckCost(t, "RetryBudget: Available", with(ample, spend, func(b *RetryBudget) { b.Available() }), mc.Cost{Loads: 2, Clock: 1}, 0)
+	mc.CheckCost(t, "Budget: Success, full", with(ample, full, success), mc.Cost{Loads: 1}, 0)
+	mc.CheckCost(t, "Budget: Success, not full", with(ample, spend, success), mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.48)
+	mc.CheckCost(t, "Budget: Retry", with(ample, full, retry), mc.Cost{Loads: 2, RMWs: 1, Clock: 1}, 3, 15, 127)
+	mc.CheckCost(t, "Budget: Retry, without time", with(untimed, full, retry), mc.Cost{Loads: 2, RMWs: 1}, 3, 15, 127)
+	mc.CheckCost(t, "Budget: Retry, none left", with(one, retry, retry), mc.Cost{Loads: 2, Clock: 1}, 0)
+	mc.CheckCost(t, "Budget: Available", with(ample, spend, func(b *Budget) { b.Available() }), mc.Cost{Loads: 2, Clock: 1}, 0)
 }

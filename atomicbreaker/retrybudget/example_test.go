@@ -1,22 +1,45 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package retrybudget_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
+func ExampleBudget() {
+	budget := retrybudget.MustNew(retrybudget.Config{Capacity: 2, MinPerSecond: -1})
+	call := func() (attempts int) {
+		for {
+			attempts++ // and it fails
+			if !budget.Retry() {
+				return attempts
+			}
+		}
+	}
+	fmt.Println(call(), call())
+	for range 10 {
+		budget.Success()
+	}
+	fmt.Println(budget.Available(), call())
+	// Output:
+	// 3 1
+	// 1 2
+}
+
+var errUnavailable = errors.New("unavailable")
+
 // Each host has a budget of its own, so that one that fails does not use up the retries
 // of the others. The budget of a host that nobody calls is forgotten once it is full.
-func ExampleRetryBudget_byKey() {
-	budgets := oncecache.MustNew(oncecache.Config[string, *atomicbreaker.RetryBudget]{
-		Create: func(context.Context, string) (*atomicbreaker.RetryBudget, error) {
-			return atomicbreaker.NewRetryBudget(atomicbreaker.RetryBudgetConfig{Capacity: 10, MinPerSecond: 0.1})
+func ExampleBudget_byKey() {
+	budgets := oncecache.MustNew(oncecache.Config[string, *retrybudget.Budget]{
+		Create: func(context.Context, string) (*retrybudget.Budget, error) {
+			return retrybudget.New(retrybudget.Config{Capacity: 10, MinPerSecond: 0.1})
 		},
 		IdleTimeout: 10 * time.Minute, // by then time has filled the budget
 	})
