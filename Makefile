@@ -18,7 +18,7 @@ PKG         ?=
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
 # What has protocols besides.
-PARTS := ./internal/table ./atomicbreaker/internal/ring ./atomicbreaker/retrybudget
+PARTS := ./internal/table ./atomicbreaker/internal/ring ./atomicbreaker/retrybudget ./atomicbreaker/throttle
 
 # The packages whose tests race: all but the benchmarks and the gates, which
 # build and disassemble rather than share memory.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // likeCanceled is an error of a package that makes its own of cancellations.
@@ -52,7 +53,7 @@ func TestClassifyErrors(t *testing.T) {
 		"both deep inside":           {fmt.Errorf("a: %w", errors.Join(errors.Join(context.Canceled, fmt.Errorf("b: %w", errBoom)))), ab.Failure, ab.Failure},
 		"a rejection":                {ab.ErrOpen, ab.Ignored, ab.Ignored},
 		"a rejection of a probe":     {ab.ErrTooManyProbes, ab.Ignored, ab.Ignored},
-		"a throttle's":               {ab.ErrThrottled, ab.Ignored, ab.Ignored},
+		"a throttle's":               {throttle.ErrRejected, ab.Ignored, ab.Ignored},
 		"one with details":           {rejection, ab.Ignored, ab.Ignored},
 		"rejections":                 {errors.Join(rejection, ab.ErrOpen), ab.Ignored, ab.Ignored},
 		"a failure, a rejection":     {errors.Join(errBoom, rejection), ab.Failure, ab.Failure},

@@ -153,15 +153,6 @@ func forcedOpen() *ab.Breaker {
 	return b
 }
 
-// A call that an inner breaker has rejected was not accepted by anybody.
-func TestInnerRejectionsAreNotAccepted(t *testing.T) {
-	var throttle ab.Throttle
-	throttle.Do(t.Context(), func(context.Context) error { return ab.ErrOpen })
-	if s := throttle.Snapshot(); s.Requests != 1 || s.Accepts != 0 {
-		t.Errorf("%+v, want one request and no accept", s)
-	}
-}
-
 // ExecuteGroup is Group.Do with a result: the breaker is the key's, and nothing is
 // lost however the function ends.
 func TestExecuteGroup(t *testing.T) {

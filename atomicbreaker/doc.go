@@ -24,7 +24,7 @@
 // (FailureCount, FailureRate), slow calls (SlowRate), a function (TripFunc), or any of these (AnyOf).
 //
 // Config.Shadow tries settings without rejecting calls; Update changes them while calls run. Settings is a Config in
-// JSON or YAML. Package retrybudget limits retries, and a Throttle rejects a part of the calls to an overloaded service.
+// JSON or YAML. Package retrybudget limits retries, and package throttle rejects a part of the calls to an overloaded service.
 // Package breakerhttp wraps net/http. MIGRATING.md maps the settings of other breakers.
 //
 // # When to use it

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
+	model "github.com/latchfree/latchfree/internal/model/throttle"
 )
 
 // FuzzThrottleOps applies operations to a Throttle and to its model, and
@@ -36,7 +36,7 @@ func FuzzThrottleOps(f *testing.F) {
 type throttleMachine struct {
 	t        *testing.T
 	start    time.Time
-	throttle *ab.Throttle
+	throttle *throttle.Throttle
 	spec     *model.Throttle
 	used     bool // or else the zero Throttle has no settings
 }
@@ -46,10 +46,10 @@ func newThrottleMachine(t *testing.T, ratio, least, window byte) *throttleMachin
 	m.spec = &model.Throttle{Ratio: 1 + float64(ratio%16)/4, MinRequests: 1 + int(least%32), Window: 15 * time.Millisecond << (window % 16)}
 	if window >= 240 {
 		m.spec = &model.Throttle{Ratio: 2, MinRequests: 20, Window: 2 * time.Minute}
-		m.throttle, m.used = new(ab.Throttle), false
+		m.throttle, m.used = new(throttle.Throttle), false
 		return m
 	}
-	m.throttle = ab.MustNewThrottle(m.spec.Config())
+	m.throttle = throttle.MustNew(throttle.Config{Ratio: m.spec.Ratio, MinRequests: m.spec.MinRequests, Window: m.spec.Window})
 	return m
 }
 
@@ -90,7 +90,7 @@ func (m *throttleMachine) admitted(err error) bool {
 	odds := m.spec.Allow()
 	require.True(m.t, 0 <= odds && odds < 1)
 	if err != nil {
-		require.Equal(m.t, ab.ErrThrottled, err)
+		require.Equal(m.t, throttle.ErrRejected, err)
 		require.NotZero(m.t, odds, "rejected")
 	}
 	return err == nil
@@ -131,6 +131,7 @@ func (m *throttleMachine) compare() {
 		require.Zero(m.t, got)
 		return
 	}
-	require.Equal(m.t, m.spec.Snapshot(), got)
+	requests, accepts, odds := m.spec.Counts()
+	require.Equal(m.t, throttle.Snapshot{Requests: requests, Accepts: accepts, RejectProbability: odds}, got)
 	require.True(m.t, 0 <= got.RejectProbability && got.RejectProbability < 1)
 }

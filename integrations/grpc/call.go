@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // A gate admits calls.
@@ -23,14 +24,15 @@ type gate interface {
 // function, so that a unary call does not allocate it.
 type admission struct {
 	permit   atomicbreaker.Permit
-	throttle *atomicbreaker.Throttle // nil: permit
+	throttle *throttle.Throttle // nil: permit
 }
 
 func (a admission) report(o atomicbreaker.Outcome) {
-	if a.throttle != nil {
-		a.throttle.Report(o)
-	} else {
+	switch {
+	case a.throttle == nil:
 		a.permit.Report(o)
+	case o == atomicbreaker.Success || o == atomicbreaker.Ignored:
+		a.throttle.Success()
 	}
 }
 

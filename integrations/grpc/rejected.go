@@ -2,6 +2,7 @@ package latchgrpc
 
 import (
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -13,7 +14,7 @@ type rejection struct{ cause error }
 var (
 	rejectedOpen      = &rejection{atomicbreaker.ErrOpen}
 	rejectedProbe     = &rejection{atomicbreaker.ErrTooManyProbes}
-	rejectedThrottled = &rejection{atomicbreaker.ErrThrottled}
+	rejectedThrottled = &rejection{throttle.ErrRejected}
 )
 
 func reject(cause error) error {
@@ -22,7 +23,7 @@ func reject(cause error) error {
 		return rejectedOpen
 	case atomicbreaker.ErrTooManyProbes:
 		return rejectedProbe
-	case atomicbreaker.ErrThrottled:
+	case throttle.ErrRejected:
 		return rejectedThrottled
 	}
 	return &rejection{cause}

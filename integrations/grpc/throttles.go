@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // Throttles has interceptors that reject a part of all calls while the others are not
-// accepted; see atomicbreaker.Throttle. A client's interceptor takes load off the server
+// accepted; see package throttle. A client's interceptor takes load off the server
 // that it calls. A server's takes load off what its handlers call. All methods may be
 // called concurrently.
 //
@@ -19,8 +20,8 @@ type Throttles struct{ interceptors }
 type ThrottlesConfig struct {
 	// Throttle decides about all calls. Nil means one with the default settings. Use one
 	// for each server that is called. Classify is used in place of its
-	// ThrottleConfig.Classify.
-	Throttle *atomicbreaker.Throttle
+	// throttle.Config.Classify.
+	Throttle *throttle.Throttle
 
 	// Classify says whether a call was accepted: those that are Success or Ignored were.
 	// Nil means ClassifyThrottle.
@@ -31,7 +32,7 @@ type ThrottlesConfig struct {
 // be wrong.
 func NewThrottles(c ThrottlesConfig) (*Throttles, error) {
 	if c.Throttle == nil {
-		c.Throttle = new(atomicbreaker.Throttle)
+		c.Throttle = new(throttle.Throttle)
 	}
 	if c.Classify == nil {
 		c.Classify = ClassifyThrottle

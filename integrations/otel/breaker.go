@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
@@ -70,7 +71,7 @@ func Breaker(meter metric.Meter, name string, b *atomicbreaker.Breaker) (metric.
 }
 
 // Throttle registers the metrics of t. It panics if meter or t is nil.
-func Throttle(meter metric.Meter, name string, t *atomicbreaker.Throttle) (metric.Registration, error) {
+func Throttle(meter metric.Meter, name string, t *throttle.Throttle) (metric.Registration, error) {
 	if meter == nil {
 		panic("latchotel: Throttle: nil meter")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,17 +83,17 @@ func TestBreakerStates(t *testing.T) {
 
 func TestThrottleCounts(t *testing.T) {
 	meter, collect := reader(t)
-	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Window: time.Hour})
+	th := throttle.MustNew(throttle.Config{Window: time.Hour})
 	budget := retrybudget.MustNew(retrybudget.Config{})
-	first(latchotel.Throttle(meter, "t", throttle))
+	first(latchotel.Throttle(meter, "t", th))
 	first(latchotel.RetryBudget(meter, "r", budget))
 	for i := range 100 {
-		_ = throttle.Allow()
+		_ = th.Allow()
 		if i < 30 {
-			throttle.Success()
+			th.Success()
 		}
 	}
-	s := throttle.Snapshot()
+	s := th.Snapshot()
 	require.Greater(t, s.Requests, s.Accepts)
 	require.NotContains(t, []float64{0, 0.5, 1}, s.RejectProbability)
 	require.Positive(t, budget.Available())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
@@ -55,7 +56,7 @@ func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 			_, err := latchotel.Group(meter, "g", group, latchotel.GroupOptions[string]{})
 			return err
 		},
-		func() error { _, err := latchotel.Throttle(meter, "t", new(atomicbreaker.Throttle)); return err },
+		func() error { _, err := latchotel.Throttle(meter, "t", new(throttle.Throttle)); return err },
 		func() error { _, err := latchotel.RetryBudget(meter, "r", new(retrybudget.Budget)); return err },
 		func() error {
 			_, err := latchotel.Cache(meter, "c", cache, latchotel.CacheOptions{Flights: true})

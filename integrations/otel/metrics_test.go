@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	latchotel "github.com/latchfree/latchfree/integrations/otel"
@@ -82,12 +83,12 @@ func TestGroup(t *testing.T) {
 
 func TestThrottleAndBudget(t *testing.T) {
 	meter, collect := reader(t)
-	var throttle atomicbreaker.Throttle
+	var th throttle.Throttle
 	var budget retrybudget.Budget
-	first(latchotel.Throttle(meter, "t", &throttle))
+	first(latchotel.Throttle(meter, "t", &th))
 	first(latchotel.RetryBudget(meter, "r", &budget))
-	require.NoError(t, throttle.Allow())
-	throttle.Success()
+	require.NoError(t, th.Allow())
+	th.Success()
 	all := samples(t, first(collect()))
 	includes(t, all, map[string]float64{
 		"throttle.requests throttle.name=t": 1, "throttle.accepts throttle.name=t": 1, "throttle.reject_probability throttle.name=t": 0,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -70,7 +71,7 @@ func Breaker(name string, b *atomicbreaker.Breaker) prometheus.Collector {
 
 // Throttle returns a collector for t. Its label is throttle. The counts are those of a
 // window, which go up and down. It panics if t is nil.
-func Throttle(name string, t *atomicbreaker.Throttle) prometheus.Collector {
+func Throttle(name string, t *throttle.Throttle) prometheus.Collector {
 	if t == nil {
 		panic("latchprom: Throttle: nil throttle")
 	}

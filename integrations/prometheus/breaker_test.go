@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,15 +71,15 @@ func TestBreakerShadow(t *testing.T) {
 }
 
 func TestThrottleAndBudget(t *testing.T) {
-	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{})
-	require.NoError(t, throttle.Allow())
-	throttle.Success()
-	require.NoError(t, throttle.Allow())
+	th := throttle.MustNew(throttle.Config{})
+	require.NoError(t, th.Allow())
+	th.Success()
+	require.NoError(t, th.Allow())
 	budget := retrybudget.MustNew(retrybudget.Config{})
 	before := budget.Available()
 	require.True(t, budget.Retry())
 	require.Positive(t, before)
-	_, body := scrape(t, latchprom.Throttle("t", throttle), latchprom.RetryBudget("r", budget))()
+	_, body := scrape(t, latchprom.Throttle("t", th), latchprom.RetryBudget("r", budget))()
 	assert.Contains(t, body, `latchfree_throttle_window_requests{throttle="t"} 2`)
 	assert.Contains(t, body, `latchfree_throttle_window_accepts{throttle="t"} 1`)
 	assert.Contains(t, body, `latchfree_throttle_reject_ratio{throttle="t"} 0`)
@@ -156,19 +157,19 @@ func TestBreakerStates(t *testing.T) {
 }
 
 func TestThrottleCounts(t *testing.T) {
-	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Window: time.Hour})
+	th := throttle.MustNew(throttle.Config{Window: time.Hour})
 	budget := retrybudget.MustNew(retrybudget.Config{})
 	for i := range 100 {
-		_ = throttle.Allow()
+		_ = th.Allow()
 		if i < 30 {
-			throttle.Success()
+			th.Success()
 		}
 	}
-	s := throttle.Snapshot()
+	s := th.Snapshot()
 	require.Greater(t, s.Requests, s.Accepts)
 	require.NotContains(t, []float64{0, 0.5, 1}, s.RejectProbability)
 	require.Positive(t, budget.Available())
-	_, body := scrape(t, latchprom.Throttle("t", throttle), latchprom.RetryBudget("r", budget))()
+	_, body := scrape(t, latchprom.Throttle("t", th), latchprom.RetryBudget("r", budget))()
 	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_requests{throttle=\"t\"} %d\n", s.Requests))
 	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_accepts{throttle=\"t\"} %d\n", s.Accepts))
 	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_reject_ratio{throttle=\"t\"} %v\n", s.RejectProbability))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
@@ -64,7 +65,7 @@ func everything(t *testing.T) []prometheus.Collector {
 	t.Cleanup(func() { require.NoError(t, j.Close()) })
 	return []prometheus.Collector{
 		latchprom.Breaker("b", breaker), transitions, groupTransitions, latchprom.Group("g", group, latchprom.GroupOptions[string]{}),
-		latchprom.Throttle("t", new(atomicbreaker.Throttle)), latchprom.RetryBudget("r", new(retrybudget.Budget)),
+		latchprom.Throttle("t", new(throttle.Throttle)), latchprom.RetryBudget("r", new(retrybudget.Budget)),
 		latchprom.Cache("c", cache, latchprom.CacheOptions{Flights: true}), creations,
 		latchprom.Registry("r", &registry), latchprom.Tracker("t", &tracker), latchprom.Journal("j", j),
 	}

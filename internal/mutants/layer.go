@@ -105,6 +105,7 @@ var subjects = map[string]string{
 
 	"atomicbreaker/internal/ring": "Breaker|Group|Throttle",
 	"atomicbreaker/retrybudget":   "RetryBudget",
+	"atomicbreaker/throttle":      "Throttle",
 }
 
 // about reports whether a function in fuzz is of a kind and uses the target.

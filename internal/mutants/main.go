@@ -35,7 +35,7 @@ type config struct {
 }
 
 // everything lists the packages that are mutated unless others are named.
-var everything = []string{"internal/table", "atomicbreaker/internal/ring", "atomicbreaker/retrybudget", "cowchangeset", "oncecache", "shardedregistry", "atomicbreaker"}
+var everything = []string{"internal/table", "atomicbreaker/internal/ring", "atomicbreaker/retrybudget", "atomicbreaker/throttle", "cowchangeset", "oncecache", "shardedregistry", "atomicbreaker"}
 
 // reviews is where the lists of reviewed mutants are, from the module's root.
 const reviews = "internal/mutants/reviewed"

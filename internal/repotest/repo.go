@@ -31,7 +31,7 @@ var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregi
 
 // parts lists the packages below the public ones whose shared types have protocols of
 // their own. They are documented as the public ones are, but for a DESIGN.md.
-var parts = []string{"atomicbreaker/retrybudget"}
+var parts = []string{"atomicbreaker/retrybudget", "atomicbreaker/throttle"}
 
 // explored lists the packages with protocols.
 var explored = slices.Concat([]string{"internal/table", "atomicbreaker/internal/ring"}, public, parts)

@@ -1,4 +1,4 @@
-// Package model has the sequential models of a Breaker, of a key of a Group and of a Throttle. See internal/model.
+// Package model has the sequential models of a Breaker and of a key of a Group. See internal/model.
 package model
 
 import (

@@ -7,6 +7,7 @@ import (
 	"example.com/consumer/shape"
 	"example.com/consumer/wrapper"
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 func breakers() []shape.Shape {
@@ -14,7 +15,7 @@ func breakers() []shape.Shape {
 	ctx, n := context.Background(), 0
 	var b, open atomicbreaker.Breaker
 	var client wrapper.Client
-	var throttle atomicbreaker.Throttle
+	var backend throttle.Throttle
 	var hosts atomicbreaker.Group[string]
 	var shards atomicbreaker.Group[int]
 	open.Trip(time.Hour)
@@ -40,7 +41,7 @@ func breakers() []shape.Shape {
 			atomicbreaker.ExecuteContext(ctx, &b, func(context.Context) (int, error) { n++; return n, nil })
 		}},
 		{"Do", 0, func() { b.Do(ctx, func(context.Context) error { n++; return nil }) }},
-		{"Throttle.Do", 0, func() { throttle.Do(ctx, func(context.Context) error { n++; return nil }) }},
+		{"Throttle.Do", 0, func() { backend.Do(ctx, func(context.Context) error { n++; return nil }) }},
 		{"Group.Allow, Success, a string", 0, func() { p, _ := hosts.Allow(host); p.Success() }},
 		{"Group.Allow, Success, an int", 0, func() { p, _ := shards.Allow(shard); p.Success() }},
 		{"Group.Do, a string", 0, func() { hosts.Do(ctx, host, func(context.Context) error { n++; return nil }) }},

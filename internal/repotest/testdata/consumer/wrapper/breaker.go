@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // Client calls something behind a breaker of its own, and one for each host
 // and each shard.
 type Client struct {
 	breaker  atomicbreaker.Breaker
-	throttle atomicbreaker.Throttle
+	throttle throttle.Throttle
 	hosts    atomicbreaker.Group[string]
 	shards   atomicbreaker.Group[int]
 }

@@ -1,6 +1,6 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package throttle_test
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // No call allocates, be it accepted, rejected, or the first of an interval.
-func TestThrottleAllocations(t *testing.T) {
+func TestAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{MinRequests: 1})
-		throttle.Draw(always)
+		th := throttle.MustNew(throttle.Config{MinRequests: 1})
+		th.Draw(always)
 		ctx, fails := context.Background(), true
 		fn := func(context.Context) error {
 			if fails {
@@ -29,19 +29,19 @@ func TestThrottleAllocations(t *testing.T) {
 				t.Errorf("%s allocates %v times", what, n)
 			}
 		}
-		wantAllocations("a call that fails", func() { throttle.Do(ctx, fn) })
-		time.Sleep(throttle.Interval())
+		wantAllocations("a call that fails", func() { th.Do(ctx, fn) })
+		time.Sleep(th.Interval())
 		wantAllocations("a rejection", func() {
-			if throttle.Do(ctx, fn) == nil {
+			if th.Do(ctx, fn) == nil {
 				t.Error("admitted")
 			}
 		})
-		throttle, fails = ab.MustNewThrottle(ab.ThrottleConfig{}), false
-		wantAllocations("a call that is accepted", func() { throttle.Do(ctx, fn) })
-		wantAllocations("Snapshot", func() { throttle.Snapshot() })
+		th, fails = throttle.MustNew(throttle.Config{}), false
+		wantAllocations("a call that is accepted", func() { th.Do(ctx, fn) })
+		wantAllocations("Snapshot", func() { th.Snapshot() })
 		wantAllocations("the first call of an interval", func() {
-			time.Sleep(throttle.Interval())
-			throttle.Do(ctx, fn)
+			time.Sleep(th.Interval())
+			th.Do(ctx, fn)
 		})
 	})
 }

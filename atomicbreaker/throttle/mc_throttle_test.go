@@ -1,6 +1,6 @@
 //go:build modelcheck
 
-package atomicbreaker
+package throttle
 
 import (
 	"math"
@@ -15,7 +15,7 @@ import (
 // rejecting is a throttle that rejects at every probability but zero, whose
 // intervals take a second, after some requests that were not accepted.
 func rejecting(requests int) *Throttle {
-	t := MustNewThrottle(ThrottleConfig{Window: 15 * intervalsPerTick * time.Second, MinRequests: 2})
+	t := MustNew(Config{Window: 15 * intervalsPerTick * time.Second, MinRequests: 2})
 	t.settings().draw = func() uint32 { return 0 }
 	for range requests {
 		t.Allow()
@@ -48,7 +48,7 @@ func TestZeroThrottleInEveryOrder(t *testing.T) {
 // However callers overlap who find that the odds are old, each decides by
 // counts that include a caller of this interval at least; and whoever published
 // what, the next interval has odds of its own.
-func TestThrottleIntervalsInEveryOrder(t *testing.T) {
+func TestIntervalsInEveryOrder(t *testing.T) {
 	t.Run("two callers", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Allow ∥ Allow"}, func(m *mc.M) {
 			throttle := rejecting(1)
@@ -93,10 +93,10 @@ func TestThrottleIntervalsInEveryOrder(t *testing.T) {
 }
 
 // What a call costs: two changes of words of its processor's own.
-func TestThrottleCosts(t *testing.T) {
+func TestCosts(t *testing.T) {
 	fresh := func(rejects uint32, op func(*Throttle)) func() func(int) {
 		return func() func(int) {
-			throttle := MustNewThrottle(ThrottleConfig{Window: 24 * time.Hour}) // the first interval lasts 6 minutes
+			throttle := MustNew(Config{Window: 24 * time.Hour}) // the first interval lasts 6 minutes
 			throttle.settings().draw = func() uint32 { return 0 }
 			throttle.odds.Store(odds{0, rejects}.word())
 			return func(int) { op(throttle) }
@@ -117,7 +117,7 @@ func TestThrottleCosts(t *testing.T) {
 		t.Errorf("Snapshot costs %v, want %v", cost, want)
 	}
 	cost := mc.Measure(func() {
-		throttle := MustNewThrottle(ThrottleConfig{Window: 24 * time.Hour})
+		throttle := MustNew(Config{Window: 24 * time.Hour})
 		throttle.odds.Store(odds{interval: 1}.word())
 		throttle.Allow()
 	})

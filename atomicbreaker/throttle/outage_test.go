@@ -1,6 +1,6 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package throttle_test
 
 import (
 	"context"
@@ -10,25 +10,26 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
 
 // After an outage all calls go through again soonest if a Throttle is behind a Breaker,
-// which the documentation of Throttle advises, and latest the other way round, as the
+// as the documentation advises, and latest the other way round, as the
 // Throttle then counts what the Breaker rejects. The outage takes ten minutes, and 200
 // calls come in each second.
-func TestThrottlesAndBreakersAfterAnOutage(t *testing.T) {
+func TestBreakersAfterAnOutage(t *testing.T) {
 	const perSecond, outage, step = 200, 10 * time.Minute, 5 * time.Second
 	type call = func(context.Context) error
-	order := map[string]func(t *ab.Throttle, b *ab.Breaker, f call) call{
-		"a Throttle alone": func(t *ab.Throttle, _ *ab.Breaker, f call) call {
+	order := map[string]func(t *throttle.Throttle, b *ab.Breaker, f call) call{
+		"a Throttle alone": func(t *throttle.Throttle, _ *ab.Breaker, f call) call {
 			return func(ctx context.Context) error { return t.Do(ctx, f) }
 		},
-		"a Throttle behind a Breaker": func(t *ab.Throttle, b *ab.Breaker, f call) call {
+		"a Throttle behind a Breaker": func(t *throttle.Throttle, b *ab.Breaker, f call) call {
 			return func(ctx context.Context) error {
 				return b.Do(ctx, func(ctx context.Context) error { return t.Do(ctx, f) })
 			}
 		},
-		"a Breaker behind a Throttle": func(t *ab.Throttle, b *ab.Breaker, f call) call {
+		"a Breaker behind a Throttle": func(t *throttle.Throttle, b *ab.Breaker, f call) call {
 			return func(ctx context.Context) error {
 				return t.Do(ctx, func(ctx context.Context) error { return b.Do(ctx, f) })
 			}
@@ -48,11 +49,11 @@ func TestThrottlesAndBreakersAfterAnOutage(t *testing.T) {
 		{"a Breaker behind a Throttle", time.Minute, [2]time.Duration{10 * time.Minute, 12 * time.Minute}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var throttle ab.Throttle
-			throttle.Draw(rand.New(rand.NewPCG(1, 2)).Uint32)
+			var th throttle.Throttle
+			th.Draw(rand.New(rand.NewPCG(1, 2)).Uint32)
 			breaker := ab.MustNew(ab.Config{OpenTimeout: time.Minute, MaxOpenTimeout: tt.max})
 			up := true
-			do := order[tt.order](&throttle, breaker, func(context.Context) error {
+			do := order[tt.order](&th, breaker, func(context.Context) error {
 				if up {
 					return nil
 				}

@@ -1,88 +1,105 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package throttle_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 )
+
+var errBoom = errors.New("boom")
 
 // always draws what is rejected at every probability but zero.
 func always() uint32 { return 0 }
 
 // request asks n times for admission, and returns how often it was given.
-func request(t *testing.T, throttle *ab.Throttle, n int) (admitted int) {
+func request(t *testing.T, th *throttle.Throttle, n int) (admitted int) {
 	t.Helper()
 	for range n {
-		switch err := throttle.Allow(); {
+		switch err := th.Allow(); {
 		case err == nil:
 			admitted++
-		case !errors.Is(err, ab.ErrThrottled) || !errors.Is(err, ab.ErrRejected) || errors.Is(err, ab.ErrOpen):
+		case !errors.Is(err, throttle.ErrRejected) || !errors.Is(err, ab.ErrRejected) || errors.Is(err, ab.ErrOpen):
 			t.Fatalf("Allow: %v, want ErrThrottled", err)
 		}
 	}
 	return admitted
 }
 
-func wantCounts(t *testing.T, throttle *ab.Throttle, requests, accepts int) {
+func wantCounts(t *testing.T, th *throttle.Throttle, requests, accepts int) {
 	t.Helper()
-	if s := throttle.Snapshot(); s.Requests != requests || s.Accepts != accepts {
+	if s := th.Snapshot(); s.Requests != requests || s.Accepts != accepts {
 		t.Fatalf("%d requests and %d accepts, want %d and %d", s.Requests, s.Accepts, requests, accepts)
 	}
 }
 
+// panics fails the test unless f panics with what starts with prefix.
+func panics(t *testing.T, prefix string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if p := fmt.Sprint(recover()); !strings.HasPrefix(p, prefix) {
+			t.Fatalf("panic %q, want prefix %q", p, prefix)
+		}
+	}()
+	f()
+}
+
 func TestZeroThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var throttle ab.Throttle
-		if s := throttle.Snapshot(); s != (ab.ThrottleSnapshot{}) {
+		var th throttle.Throttle
+		if s := th.Snapshot(); s != (throttle.Snapshot{}) {
 			t.Fatalf("Snapshot of the zero Throttle: %+v", s)
 		}
-		throttle.Draw(always)
+		th.Draw(always)
 		// 18 and this one are less than 20; the 20th is not.
-		request(t, &throttle, 18)
+		request(t, &th, 18)
 		time.Sleep(time.Second)
-		if n := request(t, &throttle, 1); n != 1 {
+		if n := request(t, &th, 1); n != 1 {
 			t.Fatal("the 19th request was rejected")
 		}
 		time.Sleep(time.Second)
-		if n := request(t, &throttle, 1); n != 0 {
+		if n := request(t, &th, 1); n != 0 {
 			t.Fatal("the 20th request was admitted")
 		}
-		if s := throttle.Snapshot(); s != (ab.ThrottleSnapshot{Requests: 20, RejectProbability: 20. / 21}) {
+		if s := th.Snapshot(); s != (throttle.Snapshot{Requests: 20, RejectProbability: 20. / 21}) {
 			t.Fatalf("Snapshot: %+v", s)
 		}
 		for range 10 {
-			throttle.Success() // half of 20
+			th.Success() // half of 20
 		}
 		time.Sleep(time.Second)
-		if n := request(t, &throttle, 1); n != 0 {
+		if n := request(t, &th, 1); n != 0 {
 			t.Fatal("the 21st request was admitted with ten accepts")
 		}
-		throttle.Success()
+		th.Success()
 		time.Sleep(time.Second)
-		if n := request(t, &throttle, 1); n != 1 {
+		if n := request(t, &th, 1); n != 1 {
 			t.Fatal("the 22nd request was rejected with eleven accepts")
 		}
 		time.Sleep(2 * time.Minute)
-		wantCounts(t, &throttle, 22, 11)
+		wantCounts(t, &th, 22, 11)
 		time.Sleep(9 * time.Second)
-		wantCounts(t, &throttle, 0, 0)
+		wantCounts(t, &th, 0, 0)
 	})
 }
 
 // What is rejected is what is drawn below the probability, exactly, and the
 // probability is that of the state.
-func TestThrottleProbability(t *testing.T) {
+func TestProbability(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range []struct {
 			ratio              float64
@@ -101,22 +118,22 @@ func TestThrottleProbability(t *testing.T) {
 			{math.MaxFloat64, 1, 99, 0, 100. / 101},
 			{3, 1, 0, 0, 1. / 2},
 		} {
-			throttle := ab.MustNewThrottle(ab.ThrottleConfig{Ratio: x.ratio, MinRequests: x.min})
+			th := throttle.MustNew(throttle.Config{Ratio: x.ratio, MinRequests: x.min})
 			border := uint32(x.want * (1 << 32))
 			draw := border
-			throttle.Draw(func() uint32 { return draw })
-			request(t, throttle, x.requests)
+			th.Draw(func() uint32 { return draw })
+			request(t, th, x.requests)
 			for range x.accepted {
-				throttle.Success()
+				th.Success()
 			}
-			time.Sleep(throttle.Interval())
-			if n := request(t, throttle, 1); n != 1 {
+			time.Sleep(th.Interval())
+			if n := request(t, th, 1); n != 1 {
 				t.Errorf("%+v: rejected at %d", x, draw)
 			}
-			if got := throttle.Snapshot().RejectProbability; got != x.want {
+			if got := th.Snapshot().RejectProbability; got != x.want {
 				t.Errorf("%+v: a probability of %v", x, got)
 			}
-			if draw--; x.want > 0 && request(t, throttle, 1) != 0 {
+			if draw--; x.want > 0 && request(t, th, 1) != 0 {
 				t.Errorf("%+v: admitted at %d", x, draw)
 			}
 		}
@@ -124,48 +141,48 @@ func TestThrottleProbability(t *testing.T) {
 }
 
 // Odds are used for an interval, and then they are worked out again.
-func TestThrottleIntervals(t *testing.T) {
+func TestIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Window: 24 * time.Second, MinRequests: 1})
-		throttle.Draw(always)
-		if throttle.Interval() != 100*time.Millisecond {
-			t.Fatalf("intervals of %v", throttle.Interval())
+		th := throttle.MustNew(throttle.Config{Window: 24 * time.Second, MinRequests: 1})
+		th.Draw(always)
+		if th.Interval() != 100*time.Millisecond {
+			t.Fatalf("intervals of %v", th.Interval())
 		}
 		const last = time.Nanosecond
-		if n := request(t, throttle, 10); n != 10 {
+		if n := request(t, th, 10); n != 10 {
 			t.Fatalf("%d of 10 admitted in the first interval", n)
 		}
-		time.Sleep(throttle.Interval() - last)
-		if n := request(t, throttle, 1); n != 1 {
+		time.Sleep(th.Interval() - last)
+		if n := request(t, th, 1); n != 1 {
 			t.Fatal("rejected before the first interval was over")
 		}
 		time.Sleep(last)
-		if n := request(t, throttle, 1); n != 0 {
+		if n := request(t, th, 1); n != 0 {
 			t.Fatal("admitted when the first interval was over")
 		}
 		for range 10 {
-			throttle.Success()
+			th.Success()
 		}
-		time.Sleep(throttle.Interval() - last)
-		if n := request(t, throttle, 1); n != 0 {
+		time.Sleep(th.Interval() - last)
+		if n := request(t, th, 1); n != 0 {
 			t.Fatal("admitted before the second interval was over")
 		}
 		time.Sleep(last)
-		if n := request(t, throttle, 2); n != 2 {
+		if n := request(t, th, 2); n != 2 {
 			t.Fatal("rejected when the second interval was over")
 		}
 	})
 }
 
 // While nothing is rejected, nothing is drawn.
-func TestThrottleDrawsNothingForTheHealthy(t *testing.T) {
+func TestDrawsNothingForTheHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var throttle ab.Throttle
-		throttle.Draw(func() uint32 { t.Error("a number was drawn"); return 0 })
+		var th throttle.Throttle
+		th.Draw(func() uint32 { t.Error("a number was drawn"); return 0 })
 		for range 100 {
-			request(t, &throttle, 1)
-			throttle.Success()
-			time.Sleep(throttle.Interval())
+			request(t, &th, 1)
+			th.Success()
+			time.Sleep(th.Interval())
 		}
 	})
 }
@@ -174,12 +191,12 @@ func TestThrottleDrawsNothingForTheHealthy(t *testing.T) {
 // be seen for as long as they hang.
 func TestT50_HungCallsAreRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Window: 30 * time.Second})
-		throttle.Draw(always)
+		th := throttle.MustNew(throttle.Config{Window: 30 * time.Second})
+		th.Draw(always)
 		hang, admitted := make(chan struct{}), new(atomic.Int32)
 		for range 1000 { // for a second
 			time.Sleep(time.Millisecond)
-			go throttle.Do(context.Background(), func(context.Context) error {
+			go th.Do(context.Background(), func(context.Context) error {
 				admitted.Add(1)
 				<-hang
 				return nil
@@ -189,10 +206,10 @@ func TestT50_HungCallsAreRequests(t *testing.T) {
 		if n := admitted.Load(); n > 20+125 { // until there were enough, and up to an interval more
 			t.Errorf("%d calls hang", n)
 		}
-		wantCounts(t, throttle, 1000, 0)
+		wantCounts(t, th, 1000, 0)
 		close(hang)
 		synctest.Wait()
-		wantCounts(t, throttle, 1000, int(admitted.Load()))
+		wantCounts(t, th, 1000, int(admitted.Load()))
 	})
 }
 
@@ -201,15 +218,15 @@ func TestT50_HungCallsAreRequests(t *testing.T) {
 func TestT51_ThrottlesRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Window: 10 * time.Second})
-		throttle.Draw(random.Uint32)
+		th := throttle.MustNew(throttle.Config{Window: 10 * time.Second})
+		th.Draw(random.Uint32)
 		const perSecond = 200
 		run := func(seconds int, works bool) (through int) {
 			for range seconds * perSecond {
 				time.Sleep(time.Second / perSecond)
-				if throttle.Allow() == nil {
+				if th.Allow() == nil {
 					if through++; works {
-						throttle.Success()
+						th.Success()
 					}
 				}
 			}
@@ -231,25 +248,25 @@ func TestT51_ThrottlesRecover(t *testing.T) {
 
 // A backend that accepts so many calls a second and no more gets about twice
 // as many, however many there are.
-func TestThrottleFollowsTheBackend(t *testing.T) {
+func TestFollowsTheBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Window: 10 * time.Second})
-		throttle.Draw(random.Uint32)
+		th := throttle.MustNew(throttle.Config{Window: 10 * time.Second})
+		th.Draw(random.Uint32)
 		const perSecond, capacity, seconds = 1000, 100, 120
 		var through int
 		for i := range seconds {
 			left := capacity
 			for range perSecond {
 				time.Sleep(time.Second / perSecond)
-				if throttle.Allow() != nil {
+				if th.Allow() != nil {
 					continue
 				}
 				if i >= seconds/2 {
 					through++
 				}
 				if left--; left >= 0 {
-					throttle.Success()
+					th.Success()
 				}
 			}
 		}
@@ -259,11 +276,11 @@ func TestThrottleFollowsTheBackend(t *testing.T) {
 	})
 }
 
-func TestThrottleDo(t *testing.T) {
-	throttle := ab.MustNewThrottle(ab.ThrottleConfig{Name: "billing"})
+func TestDo(t *testing.T) {
+	th := throttle.MustNew(throttle.Config{})
 	ctx := context.Background()
 	call := func(err error) error {
-		return throttle.Do(ctx, func(got context.Context) error {
+		return th.Do(ctx, func(got context.Context) error {
 			if got != ctx {
 				t.Error("Do passes another context")
 			}
@@ -277,51 +294,54 @@ func TestThrottleDo(t *testing.T) {
 		if err := call(x.err); err != x.err {
 			t.Errorf("Do: %v, want %v", err, x.err)
 		}
-		wantCounts(t, throttle, i+1, x.accepts)
-	}
-	if s := throttle.Snapshot(); s.Name != "billing" {
-		t.Errorf("the name is %q", s.Name)
+		wantCounts(t, th, i+1, x.accepts)
 	}
 	fn := func(context.Context) error { t.Error("fn was called"); return nil }
-	panics(t, "atomicbreaker: ", func() { throttle.Do(noContext, fn) })
-	panics(t, "atomicbreaker: ", func() { throttle.Do(ctx, nil) })
+	var none context.Context
+	panics(t, "throttle: Do called with a nil context", func() { th.Do(none, fn) })
+	panics(t, "throttle: Do called with a nil function", func() { th.Do(ctx, nil) })
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(errBoom)
-	if err := throttle.Do(ended, fn); err != errBoom {
+	if err := th.Do(ended, fn); err != errBoom {
 		t.Errorf("Do with a context that has ended: %v, want its cause", err)
 	}
-	wantCounts(t, throttle, 4, 1)
+	wantCounts(t, th, 4, 1)
 
-	panics(t, "oops", func() { throttle.Do(ctx, func(context.Context) error { panic("oops") }) })
-	goexit(func() { throttle.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil }) })
-	wantCounts(t, throttle, 6, 1)
-	throttle.Done(context.Canceled) // whose context nobody knows
-	throttle.Done(errors.Join(errBoom, context.Canceled))
-	wantCounts(t, throttle, 6, 2)
+	panics(t, "oops", func() { th.Do(ctx, func(context.Context) error { panic("oops") }) })
+	ends := make(chan struct{})
+	go func() {
+		defer close(ends)
+		th.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil })
+	}()
+	<-ends
+	wantCounts(t, th, 6, 1)
+	th.Done(context.Canceled) // whose context nobody knows
+	th.Done(errors.Join(errBoom, context.Canceled))
+	wantCounts(t, th, 6, 2)
 }
 
 // Do does not call the function of a call that is rejected, which is no more
 // than a request.
-func TestThrottleRejectsCalls(t *testing.T) {
+func TestRejectsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{MinRequests: 1})
-		throttle.Draw(always)
-		request(t, throttle, 1)
-		time.Sleep(throttle.Interval())
-		err := throttle.Do(context.Background(), func(context.Context) error {
+		th := throttle.MustNew(throttle.Config{MinRequests: 1})
+		th.Draw(always)
+		request(t, th, 1)
+		time.Sleep(th.Interval())
+		err := th.Do(context.Background(), func(context.Context) error {
 			t.Error("fn was called")
 			return nil
 		})
-		if !errors.Is(err, ab.ErrThrottled) {
+		if !errors.Is(err, throttle.ErrRejected) {
 			t.Errorf("Do: %v, want ErrThrottled", err)
 		}
-		wantCounts(t, throttle, 2, 0)
+		wantCounts(t, th, 2, 0)
 	})
 }
 
-func TestThrottleClassify(t *testing.T) {
+func TestClassify(t *testing.T) {
 	outcome := ab.Success
-	throttle := ab.MustNewThrottle(ab.ThrottleConfig{Classify: func(_ context.Context, err error) ab.Outcome {
+	th := throttle.MustNew(throttle.Config{Classify: func(_ context.Context, err error) ab.Outcome {
 		if err != errBoom {
 			panic(err)
 		}
@@ -335,25 +355,18 @@ func TestThrottleClassify(t *testing.T) {
 		if outcome = x.outcome; x.accepts {
 			accepts++
 		}
-		throttle.Done(errBoom)
-		wantCounts(t, throttle, 0, accepts)
+		th.Done(errBoom)
+		wantCounts(t, th, 0, accepts)
 	}
-	for _, o := range []ab.Outcome{ab.Success, ab.Failure, ab.Ignored, ab.Outcome(77)} {
-		if o == ab.Success || o == ab.Ignored {
-			accepts++
-		}
-		throttle.Report(o)
-		wantCounts(t, throttle, 0, accepts)
-	}
-	throttle.Done(nil) // is not asked about
+	th.Done(nil) // is not asked about
 	panics(t, "other", func() {
-		throttle.Do(context.Background(), func(context.Context) error { return errors.New("other") })
+		th.Do(context.Background(), func(context.Context) error { return errors.New("other") })
 	})
-	wantCounts(t, throttle, 1, accepts+1)
+	wantCounts(t, th, 1, accepts+1)
 }
 
-func TestThrottleConfig(t *testing.T) {
-	for want, c := range map[string]ab.ThrottleConfig{
+func TestConfig(t *testing.T) {
+	for want, c := range map[string]throttle.Config{
 		"Ratio 0.99":         {Ratio: 0.99},
 		"Ratio -1":           {Ratio: -1},
 		"Ratio NaN":          {Ratio: math.NaN()},
@@ -363,50 +376,70 @@ func TestThrottleConfig(t *testing.T) {
 		"MinRequests -1":     {MinRequests: -1},
 		"MinRequests 262145": {MinRequests: 1<<18 + 1},
 	} {
-		_, err := ab.NewThrottle(c)
-		if err == nil || !strings.HasPrefix(err.Error(), "atomicbreaker: ThrottleConfig."+want+":") {
+		_, err := throttle.New(c)
+		if err == nil || !strings.HasPrefix(err.Error(), "throttle: Config."+want+":") {
 			t.Errorf("%+v: %v, want an error about %s", c, err, want)
 		}
-		panics(t, "atomicbreaker: ThrottleConfig.", func() { ab.MustNewThrottle(c) })
+		panics(t, "throttle: Config.", func() { throttle.MustNew(c) })
 	}
-	for _, c := range []ab.ThrottleConfig{
+	for _, c := range []throttle.Config{
 		{}, {Ratio: 1}, {Ratio: math.MaxFloat64}, {Window: 1}, {Window: math.MaxInt64}, {MinRequests: 1}, {MinRequests: 1 << 18},
 	} {
-		throttle, err := ab.NewThrottle(c)
+		th, err := throttle.New(c)
 		if err != nil {
 			t.Fatalf("%+v: %v", c, err)
 		}
-		request(t, throttle, 1)
-		throttle.Success()
-		if s := throttle.Snapshot(); c.Window != 1 && (s.Requests != 1 || s.Accepts != 1) {
+		request(t, th, 1)
+		th.Success()
+		if s := th.Snapshot(); c.Window != 1 && (s.Requests != 1 || s.Accepts != 1) {
 			t.Errorf("%+v: %+v", c, s)
 		}
 	}
 }
 
+// A call that an inner breaker has rejected was not accepted by anybody.
+func TestInnerRejectionsAreNotAccepted(t *testing.T) {
+	var th throttle.Throttle
+	th.Do(t.Context(), func(context.Context) error { return ab.ErrOpen })
+	wantCounts(t, &th, 1, 0)
+}
+
 // From the first use on, everything that is asked and reported is counted
 // once.
-func TestStressThrottle(t *testing.T) {
+func TestStress(t *testing.T) {
 	const goroutines, each = 8, 200
-	for range rounds(50) {
-		var throttle ab.Throttle
-		var admitted, accepted atomic.Int64
-		together(goroutines, func(id int) {
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		var th throttle.Throttle
+		var accepted atomic.Int64
+		var start, done sync.WaitGroup
+		start.Add(1)
+		call := func(id int) {
+			start.Wait()
 			for i := range each {
-				jitter(i + id)
-				if throttle.Allow() != nil {
+				if (i+id)%7 == 0 {
+					runtime.Gosched()
+				}
+				if th.Allow() != nil {
 					continue
 				}
-				admitted.Add(1)
 				if (i+id)%3 == 0 {
-					throttle.Success()
+					th.Success()
 					accepted.Add(1)
 				}
-				if s := throttle.Snapshot(); s.Requests > goroutines*each || s.Accepts > goroutines*each || s.RejectProbability < 0 || s.RejectProbability >= 1 {
+				if s := th.Snapshot(); s.Requests > goroutines*each || s.Accepts > goroutines*each || s.RejectProbability < 0 || s.RejectProbability >= 1 {
 					t.Errorf("%+v", s)
 				}
 			}
-		})
-		wantCounts(t, &throttle, goroutines*each, int(accepted.Load()))
+		}
+		for id := range goroutines {
+			done.Go(func() { call(id) })
+		}
+		start.Done()
+		done.Wait()
+		wantCounts(t, &th, goroutines*each, int(accepted.Load()))
 	}
 }

@@ -1,10 +1,7 @@
+// Package model has the sequential model of a Throttle of package throttle. See internal/model.
 package model
 
-import (
-	"time"
-
-	ab "github.com/latchfree/latchfree/atomicbreaker"
-)
+import "time"
 
 // Throttle is what a throttle should count and reject at the time Now. It is
 // exact if all times lie whole fifteenths of the window apart.
@@ -16,11 +13,6 @@ type Throttle struct {
 	requests, accepts []time.Duration // when they were counted
 	odds              float64         // as of the first request
 	since             time.Duration   // at this time
-}
-
-// Config returns what NewThrottle takes.
-func (t *Throttle) Config() ab.ThrottleConfig {
-	return ab.ThrottleConfig{Ratio: t.Ratio, MinRequests: t.MinRequests, Window: t.Window}
 }
 
 func (t *Throttle) in(times []time.Duration) (n int) {
@@ -37,7 +29,8 @@ func (t *Throttle) in(times []time.Duration) (n int) {
 func (t *Throttle) Allow() (odds float64) {
 	t.requests = append(t.requests, t.Now)
 	if t.since != t.Now {
-		t.since, t.odds = t.Now, t.Snapshot().RejectProbability
+		t.since = t.Now
+		_, _, t.odds = t.Counts()
 	}
 	return t.odds
 }
@@ -45,10 +38,11 @@ func (t *Throttle) Allow() (odds float64) {
 // Success counts an accept.
 func (t *Throttle) Success() { t.accepts = append(t.accepts, t.Now) }
 
-func (t *Throttle) Snapshot() ab.ThrottleSnapshot {
-	s := ab.ThrottleSnapshot{Requests: t.in(t.requests), Accepts: t.in(t.accepts)}
-	if s.Requests >= t.MinRequests {
-		s.RejectProbability = max(0, (float64(s.Requests)-t.Ratio*float64(s.Accepts))/float64(s.Requests+1))
+// Counts returns what is in the window, and the probability that follows from that.
+func (t *Throttle) Counts() (requests, accepts int, odds float64) {
+	requests, accepts = t.in(t.requests), t.in(t.accepts)
+	if requests >= t.MinRequests {
+		odds = max(0, (float64(requests)-t.Ratio*float64(accepts))/float64(requests+1))
 	}
-	return s
+	return requests, accepts, odds
 }

@@ -1,0 +1,11 @@
+//go:build modelcheck
+
+package throttle
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+func TestMain(m *testing.M) { mc.Main(m) }
