@@ -166,7 +166,7 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 19 targets (16 minutes,
 			$(GO) test -tags $$tags ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 		done; \
 	done
-	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen cowchangeset/journal:FuzzCalls cowchangeset/journal:FuzzReader shardedregistry/snapfile:FuzzRead; do \
+	@for target in atomicbreaker/settings:FuzzParsePolicy cowchangeset/journal:FuzzOpen cowchangeset/journal:FuzzCalls cowchangeset/journal:FuzzReader shardedregistry/snapfile:FuzzRead; do \
 		echo "== $${target#*:} for $(FUZZTIME)"; \
 		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	done

@@ -101,16 +101,22 @@ func TestClassifyKnowsTheContext(t *testing.T) {
 		wantVerdict(t, admit(t, b.Allow).Report(ab.Classify(ctx, errBoom)), ab.Counted)
 		wantVerdict(t, admit(t, b.Allow).Done(joined), ab.Tripped)
 
-		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Classify: c.Classify})
-		for _, err := range []error{joined, context.Canceled, errBoom} {
-			throttle.Do(t.Context(), func(context.Context) error { return err })
+		th := throttle.MustNew(throttle.Config{Classify: c.Classify})
+		wantCounts := func(requests, accepts int) {
+			t.Helper()
+			if s := th.Snapshot(); s.Requests != requests || s.Accepts != accepts {
+				t.Errorf("%d requests and %d accepts, want %d and %d", s.Requests, s.Accepts, requests, accepts)
+			}
 		}
-		throttle.Done(joined)
-		wantCounts(t, throttle, 3, 0)
+		for _, err := range []error{joined, context.Canceled, errBoom} {
+			th.Do(t.Context(), func(context.Context) error { return err })
+		}
+		th.Done(joined)
+		wantCounts(3, 0)
 		ctx, cancel = context.WithCancel(t.Context())
-		throttle.Do(ctx, func(context.Context) error { cancel(); return errBoom })
-		throttle.Done(context.Canceled)
-		wantCounts(t, throttle, 4, 2)
+		th.Do(ctx, func(context.Context) error { cancel(); return errBoom })
+		th.Done(context.Canceled)
+		wantCounts(4, 2)
 	}
 }
 

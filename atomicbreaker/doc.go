@@ -23,8 +23,8 @@
 // Config.Trip says what is enough: failures in a row (Consecutive), among the last calls (KOfN) or in a window of time
 // (FailureCount, FailureRate), slow calls (SlowRate), a function (TripFunc), or any of these (AnyOf).
 //
-// Config.Shadow tries settings without rejecting calls; Update changes them while calls run. Settings is a Config in
-// JSON or YAML. Package retrybudget limits retries, and package throttle rejects a part of the calls to an overloaded service.
+// Config.Shadow tries settings without rejecting calls; Update changes them while calls run. Package settings
+// reads them from JSON, YAML or flags. Package retrybudget limits retries, and package throttle rejects a part of the calls to an overloaded service.
 // Package breakerhttp wraps net/http. MIGRATING.md maps the settings of other breakers.
 //
 // # When to use it

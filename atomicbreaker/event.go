@@ -102,8 +102,9 @@ const (
 	ReasonTripFunc
 )
 
-func reasons() enum {
-	return enum{"Reason", []string{
+// String returns the name of r without the prefix.
+func (r Reason) String() string {
+	return nameOf(uint8(r), "Reason", []string{
 		ReasonThreshold:     "Threshold",
 		ReasonFailureRate:   "FailureRate",
 		ReasonFailureCount:  "FailureCount",
@@ -121,18 +122,11 @@ func reasons() enum {
 		ReasonForgotten:     "Forgotten",
 		ReasonHalfOpen:      "HalfOpen",
 		ReasonTripFunc:      "TripFunc",
-	}}
+	})
 }
-
-// String returns the name of r without the prefix.
-func (r Reason) String() string { return nameOf(reasons(), r) }
 
 // MarshalText returns the name of r.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText sets r to the value with this name, or returns an error that
-// lists the names.
-func (r *Reason) UnmarshalText(name []byte) error { return setNamed(reasons(), r, name) }
 
 // String returns the name, the states, the reason and, if the breaker has
 // opened, for how long.

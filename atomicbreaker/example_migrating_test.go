@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/settings"
 )
 
 // The examples of this file are what MIGRATING.md refers to.
@@ -242,11 +243,11 @@ func Example_migratingResilience4j() {
 		"openTimeout": "1m", "maxOpenTimeout": "1m",
 		"probes": 10, "closeAfter": 10, "probeFailureRate": 0.5
 	}`
-	var settings atomicbreaker.Settings
-	if err := json.Unmarshal([]byte(document), &settings); err != nil {
+	var s settings.Breaker
+	if err := json.Unmarshal([]byte(document), &s); err != nil {
 		panic(err)
 	}
-	b := atomicbreaker.MustNew(settings.Config())
+	b := atomicbreaker.MustNew(s.Config())
 	for range 100 {
 		permit, _ := b.Allow()
 		permit.Failure()

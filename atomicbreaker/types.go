@@ -1,5 +1,7 @@
 package atomicbreaker
 
+import "strconv"
+
 // State is what a breaker does with calls.
 type State uint8
 
@@ -18,26 +20,20 @@ const (
 	Shadow
 )
 
-func states() enum {
-	return enum{"State", []string{
+// String returns the name of s.
+func (s State) String() string {
+	return nameOf(uint8(s), "State", []string{
 		Closed:     "Closed",
 		Open:       "Open",
 		HalfOpen:   "HalfOpen",
 		ForcedOpen: "ForcedOpen",
 		Disabled:   "Disabled",
 		Shadow:     "Shadow",
-	}}
+	})
 }
-
-// String returns the name of s.
-func (s State) String() string { return nameOf(states(), s) }
 
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText sets s to the value with this name, or returns an error that
-// lists the names.
-func (s *State) UnmarshalText(name []byte) error { return setNamed(states(), s, name) }
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8
@@ -51,23 +47,17 @@ const (
 	Ignored
 )
 
-func outcomes() enum {
-	return enum{"Outcome", []string{
+// String returns the name of o.
+func (o Outcome) String() string {
+	return nameOf(uint8(o), "Outcome", []string{
 		Success: "Success",
 		Failure: "Failure",
 		Ignored: "Ignored",
-	}}
+	})
 }
-
-// String returns the name of o.
-func (o Outcome) String() string { return nameOf(outcomes(), o) }
 
 // MarshalText returns the name of o.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText sets o to the value with this name, or returns an error that
-// lists the names.
-func (o *Outcome) UnmarshalText(name []byte) error { return setNamed(outcomes(), o, name) }
 
 // Verdict is what a reported outcome did to the breaker.
 type Verdict uint8
@@ -88,21 +78,23 @@ const (
 	Recovered
 )
 
-func verdicts() enum {
-	return enum{"Verdict", []string{
+// String returns the name of v.
+func (v Verdict) String() string {
+	return nameOf(uint8(v), "Verdict", []string{
 		Counted:   "Counted",
 		Late:      "Late",
 		Tripped:   "Tripped",
 		Recovered: "Recovered",
-	}}
+	})
 }
-
-// String returns the name of v.
-func (v Verdict) String() string { return nameOf(verdicts(), v) }
 
 // MarshalText returns the name of v.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText sets v to the value with this name, or returns an error that
-// lists the names.
-func (v *Verdict) UnmarshalText(name []byte) error { return setNamed(verdicts(), v, name) }
+// nameOf returns names[v], or the number where there is no name.
+func nameOf(v uint8, kind string, names []string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
+	}
+	return kind + "(" + strconv.Itoa(int(v)) + ")" // fmt would make names escape
+}

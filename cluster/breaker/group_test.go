@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/settings"
 	"github.com/latchfree/latchfree/cluster/breaker"
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
@@ -273,7 +274,7 @@ func TestHalved(t *testing.T) {
 		"FailureRate(1e-06, 20, 10s)":       "FailureRate(1e-06, 20, 10s)", // half of it rounds to 0
 		"AnyOf(Consecutive(4), KOfN(2, 3))": "AnyOf(Consecutive(2), KOfN(1, 3))",
 	} {
-		p, err := atomicbreaker.ParsePolicy(from)
+		p, err := settings.ParsePolicy(from)
 		require.NoError(t, err, from)
 		require.Equal(t, want, breaker.Halved(p).String())
 	}

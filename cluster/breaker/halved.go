@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/settings"
 )
 
 var (
@@ -30,7 +31,7 @@ func Halved(p atomicbreaker.Policy) atomicbreaker.Policy {
 		ratio, _ := strconv.ParseFloat(m[2], 64)
 		return fmt.Sprintf("%s(%v", m[1], max(ratio/2, 1e-6)) // the least that there is
 	})
-	halved, err := atomicbreaker.ParsePolicy(text)
+	halved, err := settings.ParsePolicy(text)
 	if err != nil {
 		return p
 	}
