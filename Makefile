@@ -198,7 +198,7 @@ bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMP
 
 .PHONY: cover
 cover: ## coverage of the four packages by all tests
-	$(GO) test -coverpkg=./atomicbreaker,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry ./fuzz
+	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz
 	$(GO) tool cover -func=cover.out | tail -1
 
 .PHONY: mutants
