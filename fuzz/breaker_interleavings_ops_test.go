@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
 )
 
@@ -69,7 +70,7 @@ func breakerReport(which byte, o ab.Outcome) breakerOp {
 // operation first. It takes effect as Allow does, and as Done.
 func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 	outcomes := [...]ab.Outcome{ab.Success, ab.Failure, ab.Ignored, ab.Failure, ab.Failure}
-	results := [...]any{nil, errInjected, ab.ErrThrottled, interleave.Panics(errInjected), interleave.Exits}
+	results := [...]any{nil, errInjected, throttle.ErrRejected, interleave.Panics(errInjected), interleave.Exits}
 	name := fmt.Sprintf("Do(%d) returning %v", key, results[arg%5])
 	within := func(*breakerCaller) {}
 	if arg/5%4 == 3 {
