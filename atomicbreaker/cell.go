@@ -88,6 +88,35 @@ func (p *presence) stillAbsent(slot uint64, since *departure) bool {
 	return p.departures.last.Load() == since
 }
 
+// An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.
+type openQuota struct {
+	// held is at least the number of cells that are open or half-open: it goes
+	// up before a cell becomes so, and down after it was.
+	held atomics.Int64
+}
+
+// out reports whether a cell with this word takes a place of the open quota.
+func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
+
+// acquire takes a place for a cell that is about to open, unless limit places, if
+// that is not zero, are taken. It reports whether it has.
+//
+// It may say no because of a cell that is about to open and then does not.
+func (q *openQuota) acquire(limit int64) bool {
+	if n := q.held.Add(1); limit == 0 || n <= limit {
+		return true
+	}
+	q.held.Add(-1)
+	return false
+}
+
+// acquireAnyway takes a place for a cell that somebody opens by hand.
+func (q *openQuota) acquireAnyway() { q.held.Add(1) }
+
+// release gives a place back, which was taken for a cell that has closed or
+// did not open.
+func (q *openQuota) release() { q.held.Add(-1) }
+
 // A cell is the breaker of one key. When it dies, its word is a tombstone and never
 // changes again.
 type cell struct {
@@ -158,9 +187,6 @@ func (ks *keyedState[K]) obtain(k K, hash uint64, s *settings) *cell {
 // linking completes a cell and takes it into the counts, before it is in the
 // table.
 func (gs *groupState) linking(fresh *cell, s *settings, hash uint64) {
-	if gs.quota != nil {
-		gs.quota.keys.add(hash)
-	}
 	fresh.set.Store(s)
 	if gs.idleTimeout() != 0 {
 		fresh.touched.Store(int64(gs.now())) // it may stay pristine

@@ -175,7 +175,7 @@ func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
 // HalfOpen lets probes of k through from now on; see Breaker.HalfOpen. Then k
-// counts as open for GroupConfig.MaxOpenFraction.
+// counts as open for GroupConfig.MaxOpen.
 //
 // HalfOpen is lock-free, and blocking on a bucket's mutex when the key enters
 // the group, or a listener is called. It takes effect like Breaker.HalfOpen.

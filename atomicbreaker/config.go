@@ -129,8 +129,8 @@ type settings struct {
 	random       func() float64 // in [0, 1); tests put another in its place
 	counters     *counters
 	madeFor      *settings     // of a group: the stateSettings.shared for which these were made
-	quota        *openQuota    // of a group with MaxOpenFraction
-	openRate     uint64        // of the keys that may be open, in millionths; 0 for all
+	quota        *openQuota    // of a group
+	openLimit    int64         // how many keys may be open; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
 }
 

@@ -131,17 +131,12 @@ func TestWrongPerKey(t *testing.T) {
 
 func TestWrongGroupSettings(t *testing.T) {
 	for want, c := range map[string]ab.GroupConfig[string]{
-		"IdleTimeout -1s: must not be negative":                   {IdleTimeout: -time.Second},
-		"IdleTimeout -2562047h47m16.854775808s:":                  {IdleTimeout: math.MinInt64},
-		"ForgetAfter 8760h0m0.000000001s: must be at most 8760h":  {ForgetAfter: longestOpen + 1},
-		"ForgetAfter 2562047h47m16.854775807s:":                   {ForgetAfter: math.MaxInt64},
-		"MaxOpenFraction -0.1: must be in 0..1":                   {MaxOpenFraction: -0.1},
-		"MaxOpenFraction 1.1:":                                    {MaxOpenFraction: 1.1},
-		"MaxOpenFraction NaN:":                                    {MaxOpenFraction: math.NaN()},
-		"MaxOpenFraction +Inf:":                                   {MaxOpenFraction: math.Inf(1)},
-		"MaxOpenFraction -Inf:":                                   {MaxOpenFraction: math.Inf(-1)},
-		fmt.Sprintf("MaxOpenFraction %v:", math.Nextafter(1, 2)):  {MaxOpenFraction: math.Nextafter(1, 2)},
-		fmt.Sprintf("MaxOpenFraction %v:", math.Nextafter(0, -1)): {MaxOpenFraction: math.Nextafter(0, -1)},
+		"IdleTimeout -1s: must not be negative":                  {IdleTimeout: -time.Second},
+		"IdleTimeout -2562047h47m16.854775808s:":                 {IdleTimeout: math.MinInt64},
+		"MaxOpen -1: must not be negative":                       {MaxOpen: -1},
+		"MaxOpen -9223372036854775808:":                          {MaxOpen: math.MinInt64},
+		"ForgetAfter 8760h0m0.000000001s: must be at most 8760h": {ForgetAfter: longestOpen + 1},
+		"ForgetAfter 2562047h47m16.854775807s:":                  {ForgetAfter: math.MaxInt64},
 	} {
 		want = "atomicbreaker: GroupConfig." + want
 		g, err := ab.NewGroup(c)
@@ -218,12 +213,12 @@ func TestExtremeSettings(t *testing.T) {
 					t.Fatal(err)
 				}
 				cycle(t, b.Allow, b.Reset)
-				g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: most, MaxOpenFraction: math.SmallestNonzeroFloat64})
+				g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: most, MaxOpen: 1})
 				cycle(t, keyed(g, 1), func() { g.Reset(1) })
 				if g.Sweep(); g.Len() != 1 {
 					t.Errorf("a key has left before its time")
 				}
-				g = ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: 1, MaxOpenFraction: 1})
+				g = ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: 1, MaxOpen: math.MaxInt64})
 				cycle(t, keyed(g, 1), func() { g.Reset(1) })
 				time.Sleep(time.Nanosecond)
 				if g.Sweep(); g.Len() != 0 {

@@ -179,7 +179,7 @@ func TestUpdateOfProbeFailureRate(t *testing.T) {
 // time, and an IdleTimeout that becomes zero lets idle keys go.
 func TestUpdateOfHowLongKeysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpenFraction: 0.01, ForgetAfter: 300 * 24 * time.Hour}
+		c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1, ForgetAfter: 300 * 24 * time.Hour}
 		g := ab.MustNewGroup(c)
 		g.Trip("gone", 0)
 		wantVerdict(t, g.RecordFailure("k"), ab.Counted) // withheld

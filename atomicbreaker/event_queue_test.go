@@ -153,6 +153,7 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish f
 	now, at := s.clock()
 	w := word(c.word.Load())
 	next, v := w.recordFailure(s, now)
+	s.quota.acquireAnyway()
 	if v != Tripped || !c.word.CompareAndSwap(uint64(w), uint64(next)) {
 		t.Fatal(v)
 	}

@@ -114,12 +114,12 @@ func ExampleGroup_Stats() {
 	// Output: 1 2 0
 }
 
-// At most a tenth of the keys, and one at least, is open: a fault that makes all
-// calls fail is not that of the hosts.
-func ExampleGroupConfig_maxOpenFraction() {
+// At most one key is open: a fault that makes all calls fail is not that of the
+// hosts.
+func ExampleGroupConfig_maxOpen() {
 	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default:         atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
-		MaxOpenFraction: 0.1,
+		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
+		MaxOpen: 1,
 	})
 	for _, host := range []string{"db-1", "db-2", "db-3"} {
 		if p, err := upstream.Allow(host); err == nil {

@@ -53,8 +53,8 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 	if n := ks.linked.Load(); n != cells+more {
 		return fmt.Errorf("%d cells in the table, counted as %d", cells, n)
 	}
-	if q := ks.quota; q != nil && q.held.Load() != out {
-		return fmt.Errorf("%d cells are open or half-open, counted as %d", out, q.held.Load())
+	if n := ks.quota.held.Load(); n != out {
+		return fmt.Errorf("%d cells are open or half-open, counted as %d", out, n)
 	}
 	s := ks.filter.Load()
 	if s == nil {

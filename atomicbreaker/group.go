@@ -32,9 +32,9 @@ type groupRoot struct {
 	// and from one to the next by Update.
 	set atomics.Pointer[groupSettings]
 
-	// listens says that there has been a listener, and bounds a MaxOpenFraction,
-	// since NewGroup: neither can come later. They never change.
-	listens, bounds bool
+	// listens says that there has been a listener since NewGroup: none can come
+	// later. It never changes.
+	listens bool
 
 	// From nil to the first group state when it is needed, and to a fresh one by
 	// every ResetAll. Every operation reads it once and stays with it.
@@ -55,7 +55,7 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 		return nil, err
 	}
 	g := new(Group[K])
-	g.listens, g.bounds = c.OnStateChange != nil, c.MaxOpenFraction != 0
+	g.listens = c.OnStateChange != nil
 	g.set.Store(set)
 	if g.listens {
 		_, g.queueHash = newKeys[K]()

@@ -37,24 +37,21 @@ type GroupConfig[K comparable] struct {
 	// and so does a key that ForceOpen or Disable has set.
 	//
 	// There is no timer. The key loses its place in the group and under
-	// MaxOpenFraction when something changes it, in Sweep, in inserts once the group
-	// has doubled, and in failures that MaxOpenFraction holds back, at most a
-	// sixty-fourth of the time late.
+	// MaxOpen when something changes it, in Sweep, in inserts once the group has
+	// doubled, and in failures that MaxOpen holds back, at most a sixty-fourth of
+	// the time late.
 	ForgetAfter time.Duration
 
-	// MaxOpenFraction bounds the part of the keys that may be open at once, from 0
-	// to 1, so that a local fault that makes calls of all keys fail does not
-	// shut off everything. Zero means that there is no bound. One key may always
-	// be open. A failure that would open one key too many is Counted, and the
-	// next failure of the key tries again; a Permit.Trip then counts like any other
+	// MaxOpen is how many keys may be open at once, so that a local fault that
+	// makes calls of all keys fail does not shut off everything. Zero means no
+	// bound. A failure that would open one key too many is Counted, and the next
+	// failure of the key tries again; a Permit.Trip then counts like any other
 	// failure. Half-open keys count as open. Keys that are opened by hand count
-	// too, and are not bounded.
+	// too, and are not bounded; those that ForceOpen has set do not count.
 	//
-	// The number of keys is estimated, to some 3 %, from the keys of all calls of
-	// Allow in the last 10 to 20 minutes or, if nothing was opened since, for
-	// longer. A healthy call then computes one hash more. ResetAll starts the
-	// estimate anew.
-	MaxOpenFraction float64
+	// Update may change MaxOpen. A lower bound closes no key: until fewer keys
+	// are open, no other key opens.
+	MaxOpen int
 
 	// OnStateChange is called for every change of a key, as Config.OnStateChange
 	// is for every change of a Breaker: for one key in order and one at a time,
@@ -77,7 +74,7 @@ type groupSettings struct {
 func configOf[K comparable](s *groupSettings) *GroupConfig[K] { return s.config.(*GroupConfig[K]) }
 
 func (c GroupConfig[K]) compile() (*groupSettings, error) {
-	base, err := compileGroup(&c.Default, c.IdleTimeout, c.ForgetAfter, c.MaxOpenFraction)
+	base, err := compileGroup(&c.Default, c.IdleTimeout, c.ForgetAfter, c.MaxOpen)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +82,12 @@ func (c GroupConfig[K]) compile() (*groupSettings, error) {
 }
 
 // compileGroup is the part of compile that does not depend on the type of keys.
-func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*settings, error) {
+func compileGroup(c *Config, idle, forget time.Duration, open int) (*settings, error) {
 	if idle < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", idle)
 	}
-	if !(fraction >= 0 && fraction <= 1) { // NaN too
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
+	if open < 0 {
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpen %d: must not be negative", open)
 	}
 	if forget > longestForget {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", forget, longestForget)
@@ -99,9 +96,6 @@ func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*set
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	base.forgetAfter = forgetAfter(forget)
-	if fraction != 0 {
-		base.openRate = millionths(fraction)
-	}
+	base.forgetAfter, base.openLimit = forgetAfter(forget), int64(open)
 	return base, nil
 }

@@ -15,9 +15,8 @@ type stateSettings struct {
 	shared  *settings  // of all keys if PerKey is nil
 	packing keyPacking // how keys travel in new permits
 
-	// hashes says that every key must be hashed, even if none is stored: to
-	// find out whether that panics, or to count keys; or that permits say when
-	// calls began.
+	// hashes says that every key must be hashed, even if none is stored, to
+	// find out whether that panics; or that permits say when calls began.
 	hashes bool
 
 	// fresh says that nobody has used them yet. The first user takes the settings
@@ -48,13 +47,13 @@ func (gs *groupState) newStateSettings(g *groupSettings) *stateSettings {
 	if slow {
 		set.packing = gs.packing.timed()
 	}
-	set.hashes = slow || gs.packing == packBoxed || gs.quota != nil
+	set.hashes = slow || gs.packing == packBoxed
 	return set
 }
 
 // adopt returns settings with the fields that depend on the group state.
 func (gs *groupState) adopt(s settings) *settings {
-	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.root.listens, &gs.root.counters, gs.quota
+	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.root.listens, &gs.root.counters, &gs.quota
 	return &s
 }
 
@@ -103,7 +102,7 @@ func (gs *groupState) compileKeySettings(set *stateSettings, c *Config) *setting
 		return set.shared
 	}
 	s := gs.adopt(*base)
-	s.madeFor, s.forgetAfter, s.openRate = set.shared, set.base.forgetAfter, set.base.openRate
+	s.madeFor, s.forgetAfter, s.openLimit = set.shared, set.base.forgetAfter, set.base.openLimit
 	return s
 }
 

@@ -63,8 +63,8 @@ type groupState struct {
 	// has replaced the group's.
 	set atomics.Pointer[stateSettings]
 
-	quota *openQuota // nil if there is no bound
-	epoch time.Time  // of all its settings
+	quota openQuota
+	epoch time.Time // of all its settings
 
 	// before is the group state that a ResetAll with a listener has replaced by this
 	// one, until all its cells are sealed. From a group state to nil, once.
@@ -109,9 +109,6 @@ func (gs *groupState) init(g *groupRoot, ops keyOps, packing keyPacking, c *grou
 	gs.root, gs.keyOps, gs.epoch = g, ops, c.base.epoch
 	gs.owner, gs.packing, gs.current = gs, packing, &g.state
 	gs.departures.init(&gs.presence)
-	if g.bounds {
-		gs.quota = &openQuota{keys: newDistinctKeys()}
-	}
 	gs.sweepAt.Store(firstSweep)
 	set := gs.newStateSettings(c)
 	set.fresh = true
@@ -139,9 +136,6 @@ func (ks *keyedState[K]) all(yield func(*cell) bool) {
 // now is the last departure.
 func (ks *keyedState[K]) allowBiased(k K, now *departure) (Permit, error) {
 	h := ks.hash(k, 0)
-	if ks.quota != nil {
-		ks.quota.keys.add(h)
-	}
 	if ks.free(h) && ks.departures.last.Load() == now {
 		// LP(Allow): an absent key admits when its slot of the filter is free.
 		return ks.absentPermit(k, now, 1+filterSlot(h)), nil

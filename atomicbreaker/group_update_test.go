@@ -168,25 +168,22 @@ func TestUpdateToNoWindows(t *testing.T) {
 // How long keys are kept, and how many may be open, changes too.
 func TestUpdateOfTheGroupsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, IdleTimeout: time.Minute, MaxOpenFraction: 0.01}
+		c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, IdleTimeout: time.Minute, MaxOpen: 1}
 		g := ab.MustNewGroup(c)
-		for k := range 10 {
-			admit(t, keyed(g, k)).Success()
-		}
 		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 2), 1), ab.Counted)
-		c.MaxOpenFraction = 0.25
+		c.MaxOpen = 2
 		updateGroup(t, g, c)
 		wantVerdict(t, fail(t, keyed(g, 2), 1), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Counted)
-		c.MaxOpenFraction, c.ForgetAfter = 0, time.Minute
+		c.MaxOpen, c.ForgetAfter = 0, time.Minute
 		updateGroup(t, g, c)
 		wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped)
 		g.Reset(3)
 		if g.Sweep() != 0 {
 			t.Error("a key left before IdleTimeout")
 		}
-		c.IdleTimeout, c.MaxOpenFraction = 0, 0.01
+		c.IdleTimeout, c.MaxOpen = 0, 2
 		updateGroup(t, g, c)
 		if g.Sweep() == 0 {
 			t.Error("idle keys stayed")
@@ -201,8 +198,7 @@ func TestUpdateOfTheGroupsOwn(t *testing.T) {
 	})
 }
 
-// Another listener takes over, and none; a group that has had none gets none, and
-// neither does one without a bound get a bound.
+// Another listener takes over, and none; a group that has had none gets none.
 func TestUpdateOfAGroupsListener(t *testing.T) {
 	var first, second atomic.Int32
 	tell := func(n *atomic.Int32) func(string, ab.Event) { return func(string, ab.Event) { n.Add(1) } }
@@ -224,16 +220,10 @@ func TestUpdateOfAGroupsListener(t *testing.T) {
 	plain := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
 	for want, c := range map[string]ab.GroupConfig[string]{
 		"GroupConfig.OnStateChange: must be nil":                  {OnStateChange: tell(&first)},
-		"GroupConfig.MaxOpenFraction 0.5: must be 0 in Update":    {MaxOpenFraction: 0.5},
 		"GroupConfig.IdleTimeout -1ns: must not be negative":      {IdleTimeout: -1},
-		"GroupConfig.MaxOpenFraction 2: must be in 0..1":          {MaxOpenFraction: 2},
+		"GroupConfig.MaxOpen -1: must not be negative":            {MaxOpen: -1},
 		"Config.Jitter 7: must be in 0..1 (in GroupConfig.Defaul": {Default: ab.Config{Jitter: 7}},
 	} {
-		if c.MaxOpenFraction == 2 {
-			_, err := ab.NewGroup(c)
-			wantError(t, err, want)
-			continue
-		}
 		wantError(t, plain.Update(c), want)
 	}
 	wantVerdict(t, fail(t, keyed(plain, "k"), 2), ab.Tripped) // as before

@@ -77,7 +77,7 @@ func (n consecutive) addTo(r *rules) error {
 // While any of the last n calls has failed, every result writes to the
 // breaker's state. If n is above 32, each failure but the first then also writes to a
 // log, which takes 4 KiB once for each breaker that needs one. If
-// GroupConfig.MaxOpenFraction keeps the key from opening, Snapshot.Failures may be k
+// GroupConfig.MaxOpen keeps the key from opening, Snapshot.Failures may be k
 // although there are more.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 

@@ -191,7 +191,7 @@ func (r *report) swap(was, w word, x *change, v Verdict) (Verdict, step, bool) {
 	s := r.settings
 	did, held := step{at: r.at}, r.withheld
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
-		x.acquired = s.quota.acquire(s)
+		x.acquired = s.quota.acquire(s.openLimit)
 		if held = !x.acquired; held {
 			if r.result.how&tripping != 0 {
 				r.result.how &^= tripping // it counts as any failure does

@@ -13,7 +13,7 @@ type Stats struct {
 	Closed   uint64 // times that one was closed again, or reset
 	Rejected uint64 // calls that were not admitted, or in a shadow would not have been
 	Late     uint64 // results with the verdict Late, of permits that belong to a breaker, and of RecordSuccess and RecordFailure
-	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpenFraction
+	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpen
 
 	// WrongSettings counts how often GroupConfig.PerKey has returned wrong settings.
 	WrongSettings uint64 `json:",omitzero"`

@@ -2,7 +2,6 @@ package atomicbreaker
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -61,8 +60,7 @@ func (s *settings) inherit(old *settings) (more bool) {
 // ForgetAfter among them, when it is next called.
 //
 // OnStateChange replaces the listener that the group was made with, and nil silences
-// it. A group that was made without OnStateChange, or without MaxOpenFraction, cannot
-// get one.
+// it. A group that was made without OnStateChange cannot get one.
 //
 // An operation that runs during Update uses the settings that it read first, and so
 // does SlowRate for a call that was admitted before.
@@ -70,8 +68,8 @@ func (s *settings) inherit(old *settings) (more bool) {
 // Update is lock-free. It takes effect by the CAS that installs the settings in
 // the table.
 func (g *Group[K]) Update(c GroupConfig[K]) error {
-	if err := g.mayHave(c.OnStateChange != nil, c.MaxOpenFraction); err != nil {
-		return err
+	if c.OnStateChange != nil && !g.listens {
+		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
 	}
 	fresh, err := c.compile()
 	if err != nil {
@@ -79,17 +77,6 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 	}
 	g.settings() // those of a zero Group
 	g.update(fresh)
-	return nil
-}
-
-// mayHave returns why Update may not bring a listener, or a bound.
-func (g *groupRoot) mayHave(listener bool, fraction float64) error {
-	if listener && !g.listens {
-		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
-	}
-	if fraction != 0 && !g.bounds {
-		return fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be 0 in Update of a group that was made without", fraction)
-	}
 	return nil
 }
 

@@ -32,9 +32,9 @@ type Config[K ~string] struct {
 	// acts on it. 0 stands for 1.
 	Quorum int
 
-	// MaxOpen bounds how long a hint keeps a key open, or suspected. 0 stands for 30
+	// MaxOpenTimeout bounds how long a hint keeps a key open, or suspected. 0 stands for 30
 	// seconds.
-	MaxOpen time.Duration
+	MaxOpenTimeout time.Duration
 
 	// Suspect returns the settings of a key while Quorum other replicas report it open,
 	// for example with [Halved]. It is given the settings that the key has otherwise.
@@ -61,8 +61,8 @@ type Config[K ~string] struct {
 const maxName = 255
 
 const (
-	defaultMaxOpen    = 30 * time.Second
-	defaultMaxPending = 10_000
+	defaultMaxOpenTimeout = 30 * time.Second
+	defaultMaxPending     = 10_000
 )
 
 // checked returns c with its defaults, or an error that names the setting that is wrong.
@@ -82,15 +82,15 @@ func (c Config[K]) checked() (Config[K], error) {
 		return c, fmt.Errorf("breaker: Config.StreamReplicas %d: must be in 0..5", c.StreamReplicas)
 	case c.Quorum < 0:
 		return c, fmt.Errorf("breaker: Config.Quorum %d: must not be negative", c.Quorum)
-	case c.MaxOpen < 0:
-		return c, fmt.Errorf("breaker: Config.MaxOpen %v: must not be negative", c.MaxOpen)
+	case c.MaxOpenTimeout < 0:
+		return c, fmt.Errorf("breaker: Config.MaxOpenTimeout %v: must not be negative", c.MaxOpenTimeout)
 	case c.MaxPending < 0:
 		return c, fmt.Errorf("breaker: Config.MaxPending %d: must not be negative", c.MaxPending)
 	}
 	c.StreamReplicas = max(c.StreamReplicas, 1)
 	c.Quorum = max(c.Quorum, 1)
-	if c.MaxOpen == 0 {
-		c.MaxOpen = defaultMaxOpen
+	if c.MaxOpenTimeout == 0 {
+		c.MaxOpenTimeout = defaultMaxOpenTimeout
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = defaultMaxPending

@@ -227,7 +227,7 @@ func TestSuspect(t *testing.T) {
 func TestSuspicionEnds(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
 	a, b := start(t, js, "a"), start(t, js, "b", func(c *breaker.Config[string]) {
-		c.MaxOpen = 300 * time.Millisecond
+		c.MaxOpenTimeout = 300 * time.Millisecond
 		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
 			c.Trip = atomicbreaker.Consecutive(1)
 			return c
@@ -333,7 +333,7 @@ func TestNewGroupRejects(t *testing.T) {
 		"Replica of 256 bytes":         {Stream: "s", Replica: strings.Repeat("r", 256)},
 		"StreamReplicas 6":             {Stream: "s", StreamReplicas: 6},
 		"Quorum -1":                    {Stream: "s", Quorum: -1},
-		"MaxOpen -1ns":                 {Stream: "s", MaxOpen: -1},
+		"MaxOpenTimeout -1ns":          {Stream: "s", MaxOpenTimeout: -1},
 		"MaxPending -1":                {Stream: "s", MaxPending: -1},
 		"atomicbreaker: Config.Jitter": {Stream: "s", Group: atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Jitter: 2}}},
 	} {

@@ -37,7 +37,7 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 	}
 	defer f.recognize(h)
 	if rest := h.For - age; h.Kind == recovered || rest > 0 {
-		f.hear(h, min(rest, f.g.config.MaxOpen))
+		f.hear(h, min(rest, f.g.config.MaxOpenTimeout))
 	}
 }
 

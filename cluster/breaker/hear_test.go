@@ -161,7 +161,7 @@ func TestReportMeetsProbes(t *testing.T) {
 	require.Zero(t, g.Snapshot("db").InFlight)
 }
 
-// A clock that is minutes off makes a replica ignore old reports, or open for up to MaxOpen, and
+// A clock that is minutes off makes a replica ignore old reports, or open for up to MaxOpenTimeout, and
 // shortens or prolongs old Trips; forced states, what ends them, and all that comes now count.
 func TestClocksDiffer(t *testing.T) {
 	for name, off := range map[string]time.Duration{"ahead": 5 * time.Minute, "behind": -5 * time.Minute} {
@@ -187,7 +187,7 @@ func TestClocksDiffer(t *testing.T) {
 			require.Equal(t, want, f.g.State("other"))
 			require.LessOrEqual(t, f.g.Snapshot("other").RetryAfter, time.Minute+time.Second) // rounded up
 			require.Equal(t, want, f.g.State("report"))
-			require.LessOrEqual(t, f.g.Snapshot("report").RetryAfter, defaultMaxOpen)
+			require.LessOrEqual(t, f.g.Snapshot("report").RetryAfter, defaultMaxOpenTimeout)
 			f.tell(hint{Kind: tripped, Key: "now", For: time.Minute}, off)
 			f.tell(hint{Kind: trip, Key: "by hand now", For: time.Minute}, off)
 			require.Equal(t, atomicbreaker.Open, f.g.State("now"))
@@ -337,11 +337,11 @@ func TestSuspectExits(t *testing.T) {
 	f.g.Close()
 }
 
-// A report that would open more keys than MaxOpenFraction allows opens none, and counts as a
+// A report that would open more keys than GroupConfig.MaxOpen allows opens none, and counts as a
 // failure.
 func TestReportsBeyondTheQuota(t *testing.T) {
 	f := listener(t, func(c *Config[string]) {
-		c.Group.MaxOpenFraction = 0.01
+		c.Group.MaxOpen = 1
 		c.Group.Default.Trip = atomicbreaker.Consecutive(3)
 	})
 	f.g.RecordFailure("two")

@@ -40,7 +40,7 @@ var (
 	groupClosings    = family{"latchfree.breaker_group.closings", "{closing}", "Times that a key of the group was closed again, or reset.", counter}
 	groupRejected    = family{"latchfree.breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", counter}
 	groupLate        = family{"latchfree.breaker_group.late", "{result}", "Results that came too late.", counter}
-	groupWithheld    = family{"latchfree.breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpenFraction.", counter}
+	groupWithheld    = family{"latchfree.breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpen.", counter}
 	groupWrong       = family{"latchfree.breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", counter}
 )
 

@@ -39,7 +39,7 @@ var (
 	groupClosings    = family{"latchfree_breaker_group_closed_total", "Times that a key of the group was closed again, or reset.", prometheus.CounterValue, nil}
 	groupRejected    = family{"latchfree_breaker_group_rejected_total", "Calls that were not admitted, or in a shadow would not have been.", prometheus.CounterValue, nil}
 	groupLate        = family{"latchfree_breaker_group_late_total", "Results that came too late.", prometheus.CounterValue, nil}
-	groupWithheld    = family{"latchfree_breaker_group_withheld_total", "Failures that did not open a key because of GroupConfig.MaxOpenFraction.", prometheus.CounterValue, nil}
+	groupWithheld    = family{"latchfree_breaker_group_withheld_total", "Failures that did not open a key because of GroupConfig.MaxOpen.", prometheus.CounterValue, nil}
 	groupWrong       = family{"latchfree_breaker_group_wrong_settings_total", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", prometheus.CounterValue, nil}
 )
 

@@ -99,7 +99,7 @@ func TestGroupWrongSettings(t *testing.T) {
 }
 
 func TestGroupWithheld(t *testing.T) {
-	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpenFraction: 0.01, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
 	g.RecordFailure(1)
 	g.RecordFailure(2)
 	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}))()
@@ -108,7 +108,7 @@ func TestGroupWithheld(t *testing.T) {
 
 // Open keys come before failures, and failures before labels. Each count has its own number.
 func TestGroupCounts(t *testing.T) {
-	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{MaxOpenFraction: 0.01})
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{MaxOpen: 1})
 	late, err := g.Allow("late")
 	require.NoError(t, err)
 	for _, k := range []string{"late", "x", "y", "z"} {

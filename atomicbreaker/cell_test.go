@@ -12,9 +12,8 @@ import (
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// fleet is a group that was asked for so many keys, of which a part may be
-// open.
-func fleet(t *testing.T, keys int, c ab.GroupConfig[int]) *ab.Group[int] {
+// fleet is a group whose keys open after two failures, unless c has a policy.
+func fleet(t *testing.T, c ab.GroupConfig[int]) *ab.Group[int] {
 	t.Helper()
 	if c.Default.Trip == nil {
 		c.Default.Trip = ab.Consecutive(2)
@@ -22,9 +21,6 @@ func fleet(t *testing.T, keys int, c ab.GroupConfig[int]) *ab.Group[int] {
 	g, err := ab.NewGroup(c)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for k := range keys {
-		admit(t, keyed(g, k)).Success()
 	}
 	return g
 }
@@ -38,10 +34,9 @@ func openKeys(g *ab.Group[int]) (n int) {
 	return n
 }
 
-// When calls of all keys fail, only a part of them opens; each verdict says
-// which.
-func TestMaxOpenFraction(t *testing.T) {
-	g := fleet(t, 20, ab.GroupConfig[int]{MaxOpenFraction: 0.25})
+// When calls of all keys fail, only so many open; each verdict says which.
+func TestMaxOpen(t *testing.T) {
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 5})
 	tripped := 0
 	for range 5 {
 		for k := range 20 {
@@ -54,12 +49,11 @@ func TestMaxOpenFraction(t *testing.T) {
 			}
 		}
 	}
-	// The estimate of 20 keys may be short by one.
-	if tripped < 4 || tripped > 5 || openKeys(g) != tripped {
-		t.Fatalf("%d of 20 keys have tripped and %d are open, want a quarter", tripped, openKeys(g))
+	if tripped != 5 || openKeys(g) != 5 {
+		t.Fatalf("%d keys have tripped and %d are open, want 5", tripped, openKeys(g))
 	}
 	s := g.Stats()
-	if s.Opened != uint64(tripped) || s.Withheld == 0 {
+	if s.Opened != 5 || s.Withheld == 0 {
 		t.Errorf("stats %+v", s)
 	}
 
@@ -76,22 +70,14 @@ func TestMaxOpenFraction(t *testing.T) {
 			again++
 		}
 	}
-	if again != 1 || openKeys(g) != tripped {
+	if again != 1 || openKeys(g) != 5 {
 		t.Errorf("%d keys have tripped where one had closed, and %d are open", again, openKeys(g))
 	}
 }
 
-// Keys whose calls only succeed are not stored, and count all the same.
-func TestMaxOpenFractionOfHealthyKeys(t *testing.T) {
-	g := fleet(t, 40, ab.GroupConfig[int]{MaxOpenFraction: 0.25})
-	for k := range 8 {
-		wantVerdict(t, fail(t, keyed(g, 100+k), 2), ab.Tripped) // 8 of 48
-	}
-}
-
-// One key may always be open, and what is opened by hand is not bounded.
-func TestMaxOpenFractionOfFewKeys(t *testing.T) {
-	g := fleet(t, 1, ab.GroupConfig[int]{MaxOpenFraction: 0.01})
+// What is opened by hand counts, and is not bounded.
+func TestMaxOpenAndCommands(t *testing.T) {
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1})
 	wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
 	wantVerdict(t, fail(t, keyed(g, 1), 5), ab.Counted)
 	g.Trip(1, time.Hour)
@@ -106,11 +92,47 @@ func TestMaxOpenFractionOfFewKeys(t *testing.T) {
 	wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped) // it counts no more
 }
 
+// A bound that Update lowers closes no key, and none opens until fewer are open. One
+// that comes later counts the keys that are open already.
+func TestMaxOpenUpdated(t *testing.T) {
+	for name, perKey := range map[string]func(int) ab.Config{"Default": nil, "PerKey": func(int) ab.Config { return ab.Config{Trip: ab.Consecutive(1)} }} {
+		t.Run(name, func(t *testing.T) {
+			c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}, PerKey: perKey}
+			g := fleet(t, c)
+			bound := func(n int) {
+				c.MaxOpen = n
+				updateGroup(t, g, c)
+			}
+			for k := range 3 {
+				wantVerdict(t, fail(t, keyed(g, k), 1), ab.Tripped)
+			}
+			bound(2)
+			if n := openKeys(g); n != 3 {
+				t.Fatalf("%d keys are open, want 3", n)
+			}
+			for k := range 2 {
+				wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Counted)
+				g.Reset(k)
+			}
+			wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped)
+			wantVerdict(t, fail(t, keyed(g, 4), 1), ab.Counted)
+			bound(3)
+			wantVerdict(t, fail(t, keyed(g, 4), 1), ab.Tripped)
+			wantVerdict(t, fail(t, keyed(g, 5), 1), ab.Counted)
+			bound(0)
+			wantVerdict(t, fail(t, keyed(g, 5), 1), ab.Tripped)
+			if err := g.CheckQuiet(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A key that may not open counts its successes like any other: what it was kept
 // from does not make it worse.
-func TestMaxOpenFractionKeepsCounting(t *testing.T) {
-	c := ab.GroupConfig[int]{MaxOpenFraction: 0.01, Default: ab.Config{Trip: ab.FailureRate(0.5, 1, time.Minute)}}
-	g := fleet(t, 1, c)
+func TestMaxOpenKeepsCounting(t *testing.T) {
+	c := ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.FailureRate(0.5, 1, time.Minute)}}
+	g := fleet(t, c)
 	wantVerdict(t, fail(t, keyed(g, 0), 1), ab.Tripped)
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
 	for range 3 {
@@ -123,7 +145,7 @@ func TestMaxOpenFractionKeepsCounting(t *testing.T) {
 
 // A Trip that may not open its key is a failure like any other: it counts in a row and in
 // windows.
-func TestMaxOpenFractionCountsTrips(t *testing.T) {
+func TestMaxOpenCountsTrips(t *testing.T) {
 	for name, policy := range map[string]ab.Policy{
 		"in a row":     ab.Consecutive(3),
 		"a short log":  ab.KOfN(3, 5),
@@ -133,7 +155,7 @@ func TestMaxOpenFractionCountsTrips(t *testing.T) {
 		"a function":   ab.TripFunc(time.Minute, 0, func(c ab.Counts) bool { return c.Failures >= 3 && c.Consecutive >= 3 }),
 		"any of these": ab.AnyOf(ab.Consecutive(3), ab.FailureCount(20, time.Minute)),
 	} {
-		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: policy}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: policy}})
 		g.Trip(0, 0)
 		for i := range 2 {
 			wantVerdict(t, admit(t, keyed(g, 1)).Trip(time.Hour), ab.Counted)
@@ -152,9 +174,9 @@ func TestMaxOpenFractionCountsTrips(t *testing.T) {
 }
 
 // So is a failure that a window keeps from opening its key, and it does not end those in a row.
-func TestMaxOpenFractionCountsInARow(t *testing.T) {
+func TestMaxOpenCountsInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.FailureCount(2, time.Second))}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.FailureCount(2, time.Second))}})
 		g.Trip(0, time.Hour)
 		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted) // all but the first are withheld
 		time.Sleep(time.Minute)
@@ -164,8 +186,8 @@ func TestMaxOpenFractionCountsInARow(t *testing.T) {
 }
 
 // A key that may not open, and has nothing to remember, does not stay in the group.
-func TestMaxOpenFractionKeepsNoPristineKeys(t *testing.T) {
-	g := fleet(t, 50, ab.GroupConfig[int]{MaxOpenFraction: 0.01, Default: ab.Config{Trip: ab.Consecutive(1)}})
+func TestMaxOpenKeepsNoPristineKeys(t *testing.T) {
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.Consecutive(1)}})
 	g.Trip(0, 0)
 	for i := range 50 {
 		wantVerdict(t, g.RecordFailure(1+i), ab.Counted)
@@ -179,9 +201,9 @@ func TestMaxOpenFractionKeepsNoPristineKeys(t *testing.T) {
 }
 
 // A key that keeps failing and may not open is not forgotten.
-func TestMaxOpenFractionKeepsWhatFails(t *testing.T) {
+func TestMaxOpenKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, ForgetAfter: time.Minute, Default: ab.Config{Trip: ab.Consecutive(3)}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, ForgetAfter: time.Minute, Default: ab.Config{Trip: ab.Consecutive(3)}})
 		g.Trip(0, -1) // until Reset
 		for i := range 300 {
 			wantVerdict(t, g.RecordFailure(1), ab.Counted)
@@ -199,9 +221,9 @@ func TestMaxOpenFractionKeepsWhatFails(t *testing.T) {
 }
 
 // Half-open keys keep their place, also while they fail again.
-func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
+func TestMaxOpenWhileHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{OpenTimeout: time.Second}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{OpenTimeout: time.Second}})
 		wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Counted)
 		time.Sleep(time.Second)
@@ -219,9 +241,9 @@ func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
 }
 
 // A history goes on while its key may not open.
-func TestMaxOpenFractionWithKOfN(t *testing.T) {
+func TestMaxOpenWithKOfN(t *testing.T) {
 	for _, n := range []int{3, 33, 1000} {
-		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(2, n)}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.KOfN(2, n)}})
 		wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted)
 		for range n {
@@ -234,8 +256,8 @@ func TestMaxOpenFractionWithKOfN(t *testing.T) {
 }
 
 // So does a long one, with a failure now and then: its log has the last.
-func TestMaxOpenFractionWithALog(t *testing.T) {
-	g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(3, 40)}})
+func TestMaxOpenWithALog(t *testing.T) {
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.KOfN(3, 40)}})
 	wantVerdict(t, fail(t, keyed(g, 0), 3), ab.Tripped)
 	withheld := g.Stats().Withheld
 	for i := range 50 {
@@ -260,11 +282,11 @@ func TestMaxOpenFractionWithALog(t *testing.T) {
 }
 
 // A slow call that succeeds is a success, also if its key may not open for it.
-func TestMaxOpenFractionOfSlowCalls(t *testing.T) {
+func TestMaxOpenOfSlowCalls(t *testing.T) {
 	for _, p := range []ab.Policy{ab.Consecutive(4), ab.KOfN(4, 20), ab.KOfN(4, 200)} {
 		synctest.Test(t, func(t *testing.T) {
 			c := ab.Config{Trip: ab.AnyOf(p, ab.SlowRate(0.1, time.Second, 3, time.Hour)), OpenTimeout: time.Hour}
-			g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: c})
+			g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: c})
 			g.Trip(0, 0)
 			wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Counted)
 			for i := range 8 {
@@ -281,7 +303,7 @@ func TestMaxOpenFractionOfSlowCalls(t *testing.T) {
 
 // Keys that are opened by hand have their places too, each one, whatever command
 // comes after which.
-func TestMaxOpenFractionOfCommands(t *testing.T) {
+func TestMaxOpenAfterCommands(t *testing.T) {
 	long := time.Duration(0)
 	commands := map[string]func(*ab.Group[int], int){
 		"Trip":      func(g *ab.Group[int], k int) { long += time.Minute; g.Trip(k, long) }, // longer than before
@@ -289,7 +311,7 @@ func TestMaxOpenFractionOfCommands(t *testing.T) {
 	}
 	for first, one := range commands {
 		for second, other := range commands {
-			g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{MaxOpenTimeout: 24 * time.Hour}})
+			g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{MaxOpenTimeout: 24 * time.Hour}})
 			for i, command := range []func(*ab.Group[int], int){one, other, other, one} {
 				command(g, 0)
 				if err := g.CheckQuiet(); err != nil {
@@ -302,9 +324,9 @@ func TestMaxOpenFractionOfCommands(t *testing.T) {
 
 // However many goroutines fail at once, the bound holds, and no place is lost or
 // found.
-func TestStressMaxOpenFraction(t *testing.T) {
+func TestStressMaxOpen(t *testing.T) {
 	const keys, bound = 40, 10
-	g := fleet(t, keys, ab.GroupConfig[int]{MaxOpenFraction: float64(bound) / keys, Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1}})
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: bound, Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1}})
 	var callers sync.WaitGroup
 	for i := range 4 {
 		callers.Go(func() {
@@ -324,8 +346,8 @@ func TestStressMaxOpenFraction(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if n := openKeys(g); n > bound+1 {
-		t.Errorf("%d keys are open, more than %d", n, bound+1)
+	if n := openKeys(g); n > bound {
+		t.Errorf("%d keys are open, more than %d", n, bound)
 	}
 	for k := range keys {
 		g.Reset(k)
@@ -336,7 +358,7 @@ func TestStressMaxOpenFraction(t *testing.T) {
 			opened++
 		}
 	}
-	if opened < bound-1 || opened > bound+1 {
+	if opened != bound {
 		t.Errorf("%d of %d places are left", opened, bound)
 	}
 }

@@ -23,14 +23,14 @@ type allotment struct {
 
 func (p allotment) check(t *testing.T) {
 	t.Helper()
-	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name }), MaxSteps: 10_000} // estimates are long
+	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name })}
 	mc.Check(t, cfg, func(m *mc.M) {
-		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpenFraction: 1e-6}
+		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpen: 1}
 		if p.trip != nil {
 			config.Default.Trip = p.trip
 		}
 		if p.all {
-			config.MaxOpenFraction = 1
+			config.MaxOpen = 0
 		}
 		c := &checked{t: t, Group: MustNewGroup(config)}
 		plainly(&c.counters)
@@ -87,45 +87,4 @@ func TestQuotaInEveryOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t) })
 	}
-}
-
-// However callers overlap who see keys of one part of the hashes, the longest
-// run of zeros is kept.
-func TestSketchInEveryOrder(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "see a run of 3 ∥ see one of 5, see none ∥ see one of 4"}, func(m *mc.M) {
-		s := new(hyperLogLog)
-		run := func(zeros int) uint64 { return 1 << (63 - registerBits - zeros) }
-		m.Go(func() { s.add(run(3)) })
-		m.Go(func() { s.add(run(5)); s.add(run(0)) })
-		m.Go(func() { s.add(run(4)) })
-		m.Final(func() {
-			if n := s[0].Load(); n != 6 {
-				m.Failf("it is %d", n)
-			}
-		})
-	})
-}
-
-// However callers overlap who find that a period is over, it ends once, so that
-// no key is forgotten that was seen in it, or since.
-func TestDistinctKeysInEveryOrder(t *testing.T) {
-	part := func(n uint64) (hash uint64) { return n << (64 - registerBits) }
-	mc.Check(t, mc.Config{Operations: "estimate ∥ estimate ∥ see", MaxSteps: 10_000}, func(m *mc.M) {
-		c := newDistinctKeys()
-		c.add(part(1))
-		c.add(part(2))
-		for range 2 {
-			m.Go(func() {
-				if n := c.estimate(distinctPeriod); n < 2 || n > 3 {
-					m.Failf("%d keys meanwhile", n)
-				}
-			})
-		}
-		m.Go(func() { c.add(part(3)) })
-		m.Final(func() {
-			if n := c.estimate(distinctPeriod); n != 3 {
-				m.Failf("%d keys in the end", n)
-			}
-		})
-	})
 }
