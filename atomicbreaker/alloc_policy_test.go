@@ -29,7 +29,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 			rejecting.Trip(-1)
 			told := c.OnStateChange != nil
 			c.OnStateChange = nil
-			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: time.Hour}) // keys stay
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 			g.RecordFailure("failing")
 			g.Trip("open", -1)
 			g.Disable("disabled")
@@ -43,9 +43,11 @@ func TestAllocationsOfPolicies(t *testing.T) {
 			}
 			for name, op := range map[string]func(){
 				"Success":          both("healthy", func(p ab.Permit) { p.Success() }),
-				"Failure, Success": both("failing", func(p ab.Permit) { p.Failure(); p.Success(); p.Failure() }),
+				"Failure":          both("failing", func(p ab.Permit) { p.Failure() }),
+				"Failure, Success": func() { p, _ := b.Allow(); p.Failure(); p.Success(); p.Failure() },
 				"Cancel":           both("failing", func(p ab.Permit) { p.Cancel() }),
-				"Done":             both("failing", func(p ab.Permit) { p.Done(nil); p.Done(errBoom) }),
+				"Done":             both("failing", func(p ab.Permit) { p.Done(errBoom) }),
+				"Done(nil)":        both("healthy", func(p ab.Permit) { p.Done(nil) }),
 				"Disabled":         both("disabled", func(p ab.Permit) { p.Success(); p.Failure() }),
 				"rejection":        func() { rejecting.Allow(); g.Allow("open") },
 				"late":             func() { p, _ := rejecting.Allow(); p.Failure() },
@@ -58,13 +60,14 @@ func TestAllocationsOfPolicies(t *testing.T) {
 					g.Stats()
 				},
 				"by hand, in vain":  func() { rejecting.Trip(time.Second); g.Trip("open", 0); g.Disable("disabled") },
-				"RecordX":           func() { g.RecordFailure("failing"); g.RecordSuccess("failing"); g.RecordFailure("failing") },
+				"RecordX":           func() { g.RecordFailure("failing"); g.RecordSuccess("healthy") },
 				"Trip and the like": func() { b.Trip(0); b.ForceOpen(); b.Disable(); b.Reset() },
 			} {
 				if got := testing.AllocsPerRun(50, op); got != 0 {
 					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations", p, c.Shadow, told, name, got)
 				}
 				b.Reset()
+				g.Reset("failing")
 				both("failing", func(p ab.Permit) { p.Failure() })()
 			}
 		}

@@ -1,7 +1,6 @@
 package atomicbreaker
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -188,9 +187,6 @@ func (ks *keyedState[K]) obtain(k K, hash uint64, s *settings) *cell {
 // table.
 func (gs *groupState) linking(fresh *cell, s *settings, hash uint64) {
 	fresh.set.Store(s)
-	if gs.idleTimeout() != 0 {
-		fresh.touched.Store(int64(gs.now())) // it may stay pristine
-	}
 	filter := gs.filter.Load()
 	if filter == nil {
 		filter = gs.filter.Install(new([filterSize]atomics.Uint32))
@@ -239,28 +235,11 @@ func (gs *groupState) relax(c *cell, did step) {
 	}
 }
 
-// tidy follows every write of a cell's word. It retires the cell if that made
-// it pristine and idle cells are not kept.
+// tidy follows every write of a cell's word. It retires the cell if that made it
+// pristine.
 func (gs *groupState) tidy(c *cell, w word) {
-	if !w.pristine() {
-		return
-	}
-	if gs.idleTimeout() == 0 {
+	if w.pristine() {
 		gs.retire(c, w)
-	} else {
-		gs.touch(c)
-	}
-}
-
-// idleTimeout returns how long cells are kept that are pristine.
-func (gs *groupState) idleTimeout() time.Duration { return gs.settings().idle }
-
-// now returns the time since the epoch.
-func (gs *groupState) now() time.Duration { return atomics.Since(gs.epoch) }
-
-func (gs *groupState) touch(c *cell) {
-	if gs.idleTimeout() != 0 {
-		c.touch(gs.now(), 0, 0)
 	}
 }
 

@@ -27,8 +27,7 @@ type subject struct {
 	events        *log
 }
 
-// byHand runs f with a Breaker, and with a key of a Group that forgets
-// recovered keys at once, and of one that keeps them; all tell a log.
+// byHand runs f with a Breaker, and with a key of a Group; both tell a log.
 func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 	t.Run("Breaker", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -40,24 +39,22 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 				snapshot: b.Snapshot, stats: b.Stats, events: &l})
 		})
 	})
-	for _, idle := range []time.Duration{0, time.Hour} {
-		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var l log
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, ForgetAfter: 100 * time.Hour, OnStateChange: func(k string, e ab.Event) { l.add(e) }})
-				f(t, subject{
-					allow: keyed(g, "k"), reset: func() { g.Reset("k") }, trip: func(d time.Duration) { g.Trip("k", d) },
-					halfOpen: func() { g.HalfOpen("k") }, forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
-					state: func() ab.State { return g.State("k") }, snapshot: func() ab.Snapshot { return g.Snapshot("k") },
-					succeed: func() ab.Verdict { return g.RecordSuccess("k") }, fail: func() ab.Verdict { return g.RecordFailure("k") },
-					stats: g.Stats, events: &l,
-				})
-				if err := g.CheckQuiet(); err != nil {
-					t.Fatal(err)
-				}
+	t.Run("Group", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l log
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, ForgetAfter: 100 * time.Hour, OnStateChange: func(k string, e ab.Event) { l.add(e) }})
+			f(t, subject{
+				allow: keyed(g, "k"), reset: func() { g.Reset("k") }, trip: func(d time.Duration) { g.Trip("k", d) },
+				halfOpen: func() { g.HalfOpen("k") }, forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
+				state: func() ab.State { return g.State("k") }, snapshot: func() ab.Snapshot { return g.Snapshot("k") },
+				succeed: func() ab.Verdict { return g.RecordSuccess("k") }, fail: func() ab.Verdict { return g.RecordFailure("k") },
+				stats: g.Stats, events: &l,
 			})
+			if err := g.CheckQuiet(); err != nil {
+				t.Fatal(err)
+			}
 		})
-	}
+	})
 }
 
 // opened is the event of an opening.

@@ -131,10 +131,8 @@ func TestWrongPerKey(t *testing.T) {
 
 func TestWrongGroupSettings(t *testing.T) {
 	for want, c := range map[string]ab.GroupConfig[string]{
-		"IdleTimeout -1s: must not be negative":                  {IdleTimeout: -time.Second},
-		"IdleTimeout -2562047h47m16.854775808s:":                 {IdleTimeout: math.MinInt64},
-		"MaxOpen -1: must not be negative":                       {MaxOpen: -1},
-		"MaxOpen -9223372036854775808:":                          {MaxOpen: math.MinInt64},
+		"MaxOpen -1: must not be negative": {MaxOpen: -1},
+		"MaxOpen -":                        {MaxOpen: math.MinInt},
 		"ForgetAfter 8760h0m0.000000001s: must be at most 8760h": {ForgetAfter: longestOpen + 1},
 		"ForgetAfter 2562047h47m16.854775807s:":                  {ForgetAfter: math.MaxInt64},
 	} {
@@ -213,16 +211,12 @@ func TestExtremeSettings(t *testing.T) {
 					t.Fatal(err)
 				}
 				cycle(t, b.Allow, b.Reset)
-				g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: most, MaxOpen: 1})
-				cycle(t, keyed(g, 1), func() { g.Reset(1) })
-				if g.Sweep(); g.Len() != 1 {
-					t.Errorf("a key has left before its time")
-				}
-				g = ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: 1, MaxOpen: math.MaxInt64})
-				cycle(t, keyed(g, 1), func() { g.Reset(1) })
-				time.Sleep(time.Nanosecond)
-				if g.Sweep(); g.Len() != 0 {
-					t.Errorf("a key has not left in time")
+				for _, most := range []int{1, math.MaxInt} {
+					g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, MaxOpen: most})
+					cycle(t, keyed(g, 1), func() { g.Reset(1) })
+					if g.Len() != 0 {
+						t.Errorf("a healthy key has not left")
+					}
 				}
 			})
 		})

@@ -176,7 +176,7 @@ func TestUpdateOfProbeFailureRate(t *testing.T) {
 }
 
 // A ForgetAfter that becomes shorter gives places of the open quota back in its own
-// time, and an IdleTimeout that becomes zero lets idle keys go.
+// time.
 func TestUpdateOfHowLongKeysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1, ForgetAfter: 300 * 24 * time.Hour}
@@ -189,20 +189,6 @@ func TestUpdateOfHowLongKeysStay(t *testing.T) {
 		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
 		wantVerdict(t, g.RecordFailure("k"), ab.Tripped)
 	})
-	c := ab.GroupConfig[int]{ForgetAfter: -1, IdleTimeout: time.Hour}
-	g := ab.MustNewGroup(c)
-	for i := range 1000 {
-		g.RecordFailure(i)
-		g.RecordSuccess(i)
-	}
-	c.IdleTimeout = 0
-	updateGroup(t, g, c)
-	for i := range 5000 {
-		g.RecordFailure(1000 + i)
-	}
-	if n := g.Len(); n != 5000 {
-		t.Errorf("%d keys, 5000 have failed", n)
-	}
 }
 
 // Events of ResetAll are of the settings that hold then.

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"time"
 )
 
 // A caller who has changed the breaker and stops before it says so holds up
@@ -102,10 +101,10 @@ func TestDeliveryGoesOnWhileItUnwinds(t *testing.T) {
 }
 
 // listening returns a group that remembers what its listener is told.
-func listening(idle time.Duration) (g *Group[string], got func() string) {
+func listening() (g *Group[string], got func() string) {
 	var events string
 	g = MustNewGroup(GroupConfig[string]{
-		Default: Config{Trip: Consecutive(1), OpenTimeout: -1}, IdleTimeout: idle,
+		Default:       Config{Trip: Consecutive(1), OpenTimeout: -1},
 		OnStateChange: func(k string, e Event) { events += fmt.Sprintf("%s %v %d; ", k, e.To, e.Generation) },
 	})
 	return g, func() (s string) {
@@ -124,7 +123,7 @@ func (g *Group[K]) mustBeQuiet(t *testing.T) {
 // Keys whose hashes are equal share a queue. Then an event of one may have to wait
 // for those of the other, and all are told, in order and once.
 func TestKeysThatShareAQueue(t *testing.T) {
-	g, got := listening(0)
+	g, got := listening()
 	g.queueHash = func(string, uint64) uint64 { return 7 }
 	_, publish := tripInSilence(t, g, "a")
 	g.RecordFailure("b")
@@ -164,7 +163,7 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish f
 // A cell with events that were not delivered keeps its place, so that those of
 // the key's next cell come after them.
 func TestCellsWaitForTheirEvents(t *testing.T) {
-	g, got := listening(0)
+	g, got := listening()
 	c, publish := tripInSilence(t, g, "k")
 	g.RecordSuccess("k")
 	if s := got(); s != "" || g.Len() != 1 {
@@ -198,7 +197,7 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, got := listening(0)
+			g, got := listening()
 			c, publish := tripInSilence(t, g, "k")
 			g.RecordFailure("other")
 			got()
@@ -270,7 +269,7 @@ func TestOldGroupStatesDoNotChange(t *testing.T) {
 		"Sweep": func(_ *Group[string], old *keyedState[string], _ Permit) { old.sweep() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, got := listening(0)
+			g, got := listening()
 			p, _ := g.Allow("k")
 			g.RecordFailure("k")
 			old := g.current()

@@ -85,17 +85,16 @@ func ExampleGroup_ResetAll() {
 	// Output: 0 Closed Late
 }
 
-// Keys that have recovered keep their places for IdleTimeout, until a sweep.
+// A sweep removes the keys that are forgotten. A key that is open until Reset stays.
 func ExampleGroup_Sweep() {
 	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		IdleTimeout: time.Nanosecond,
+		ForgetAfter: time.Millisecond,
 	})
 	upstream.RecordFailure("db-1")
-	upstream.RecordFailure("db-2")
-	upstream.RecordSuccess("db-1")
+	upstream.Trip("db-2", -1)
 	fmt.Println(upstream.Len(), "stored")
 	for upstream.Sweep() == 0 {
-		// db-1 is not idle yet
+		// db-1 is still remembered
 	}
 	fmt.Println(upstream.Len(), "stored")
 	// Output:

@@ -46,7 +46,7 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.delivered.Load(), k, w.gen())
 		case w.mode() == tombstone:
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
-		case w.pristine() && ks.idleTimeout() == 0:
+		case w.pristine():
 			return fmt.Errorf("the pristine cell of %v is still in the table", k)
 		}
 	}

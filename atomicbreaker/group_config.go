@@ -21,12 +21,6 @@ type GroupConfig[K comparable] struct {
 	// nothing.
 	PerKey func(K) Config
 
-	// IdleTimeout is how long a key that has recovered by a success keeps its place.
-	// Zero means not at all, which suits all keys but those that fail and recover
-	// many times a second. With a timeout, Sweep frees the places, and so do inserts
-	// once the group has doubled. There is no timer.
-	IdleTimeout time.Duration
-
 	// ForgetAfter is how long the group remembers a key that is not healthy and
 	// that nobody calls. For an open or half-open key the time runs from its last
 	// call, or from the end of its open time or its probes' time if that is later.
@@ -66,7 +60,6 @@ type GroupConfig[K comparable] struct {
 type groupSettings struct {
 	config any // the *GroupConfig
 	perKey bool
-	idle   time.Duration
 	base   *settings // Config.Default, before a group state adopts it
 }
 
@@ -74,18 +67,15 @@ type groupSettings struct {
 func configOf[K comparable](s *groupSettings) *GroupConfig[K] { return s.config.(*GroupConfig[K]) }
 
 func (c GroupConfig[K]) compile() (*groupSettings, error) {
-	base, err := compileGroup(&c.Default, c.IdleTimeout, c.ForgetAfter, c.MaxOpen)
+	base, err := compileGroup(&c.Default, c.ForgetAfter, c.MaxOpen)
 	if err != nil {
 		return nil, err
 	}
-	return &groupSettings{&c, c.PerKey != nil, c.IdleTimeout, base}, nil
+	return &groupSettings{&c, c.PerKey != nil, base}, nil
 }
 
 // compileGroup is the part of compile that does not depend on the type of keys.
-func compileGroup(c *Config, idle, forget time.Duration, open int) (*settings, error) {
-	if idle < 0 {
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", idle)
-	}
+func compileGroup(c *Config, forget time.Duration, open int) (*settings, error) {
 	if open < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpen %d: must not be negative", open)
 	}

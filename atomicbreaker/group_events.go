@@ -36,7 +36,7 @@ func (ks *keyedState[K]) notify(c *cell, e Event) {
 // notified retires the cell if it was kept for its events only.
 func (q *keyQueue) notified(c *core) {
 	gs := c.set.Load().owner.(*groupState)
-	if w := word(c.word.Load()); w.pristine() && gs.idleTimeout() == 0 {
+	if w := word(c.word.Load()); w.pristine() {
 		gs.retire(cellOf(c), w)
 	}
 }

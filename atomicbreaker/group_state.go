@@ -83,7 +83,7 @@ type groupState struct {
 }
 
 const (
-	firstSweep = 64 // fewer idle cells than this are not worth looking for
+	firstSweep = 64 // with fewer cells a sweep is not worth it
 	sweeping   = math.MaxInt64
 )
 
@@ -335,7 +335,7 @@ func (gs *groupState) settleKeyIn(c *cell, hash uint64, since *departure, r *res
 	if late {
 		// LP(Done): late when the departure was seen. If obtain made the
 		// cell, there is no more reason for it.
-		if gs.idleTimeout() == 0 && c.word.Load() == 0 {
+		if c.word.Load() == 0 {
 			gs.retire(c, 0)
 		}
 		return Late, false

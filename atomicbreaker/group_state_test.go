@@ -10,16 +10,14 @@ import (
 	"time"
 )
 
-// recovered returns a group whose key has tripped, recovered and kept its
-// cell.
+// recovered returns a group whose key has tripped and recovered, and whose cell
+// is about to be retired.
 func recovered(t *testing.T, k string) *Group[string] {
 	t.Helper()
-	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}, IdleTimeout: 1 << 60})
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
 	g.RecordFailure(k)
 	g.RecordFailure(k)
-	if v := g.RecordSuccess(k); v != Recovered {
-		t.Fatalf("verdict %v", v)
-	}
+	linger(g, k)
 	return g
 }
 
@@ -111,7 +109,6 @@ func TestPermitsOutliveTheirCells(t *testing.T) {
 		t.Fatalf("verdict %v, want Tripped", v)
 	}
 	g.RecordSuccess("k")
-	g.current().remove(kill(t, g, "k"))
 	if v := r.Failure(); v != Late {
 		t.Fatalf("verdict %v after a later cell came and went, want Late", v)
 	}
@@ -135,7 +132,7 @@ func TestProbesDoNotOutliveTheirCells(t *testing.T) {
 // Calls admitted while the key was absent stay good like those that a cell
 // admitted.
 func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
-	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}, IdleTimeout: 1 << 60})
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
 	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")
 	report := func(report func() Verdict, want Verdict) {
 		t.Helper()
@@ -144,15 +141,14 @@ func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 		}
 	}
 	g.RecordFailure("k")
-	g.RecordSuccess("k")
+	linger(g, "k")
 	kill(t, g, "k")
 	report(p.Failure, Counted)
 	report(q.Success, Counted)
-	kill(t, g, "k")
 	report(r.Cancel, Counted)
 	g.RecordFailure("k")
 	g.RecordFailure("k")
-	g.RecordSuccess("k")
+	linger(g, "k")
 	kill(t, g, "k")
 	report(r.Success, Late)
 	report(r.Failure, Late)
@@ -251,7 +247,7 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 					}
 					inFlight, _ := g.Allow(1)
 					c := g.current().find(1)
-					c.touched.Store(int64(g.current().now() - 2*time.Hour))
+					c.touched.Store(int64(c.settings().now() - 2*time.Hour))
 					var ready, done sync.WaitGroup
 					var tripped atomic.Int32
 					ready.Add(callers)
@@ -276,5 +272,31 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Sweep removes what another caller has killed and not removed yet, and does
+// not count it.
+func TestSweepHelps(t *testing.T) {
+	g := recovered(t, "k")
+	kill(t, g, "k")
+	if n := g.Sweep(); n != 0 || g.Len() != 0 {
+		t.Fatalf("Sweep removed %d keys, and left %d", n, g.Len())
+	}
+	g.mustBeQuiet(t)
+}
+
+// A key that is in the group is not asked for its settings again.
+func TestPerKeyIsForAbsentKeys(t *testing.T) {
+	calls := 0
+	g := MustNewGroup(GroupConfig[string]{PerKey: func(string) Config {
+		calls++
+		return Config{}
+	}})
+	g.RecordFailure("k")
+	g.RecordFailure("k")
+	g.Reset("k")
+	if calls != 1 {
+		t.Fatalf("PerKey was called %d times, want 1", calls)
 	}
 }

@@ -1,9 +1,7 @@
 package atomicbreaker
 
-import "time"
-
-// Sweeps remove the keys that no result removes: idle keys, and keys whose failures
-// are in windows, once these are empty.
+// Sweeps remove the keys that no result removes: keys that are forgotten, and keys
+// whose failures are in windows, once these are empty.
 
 // maybeSweep sweeps if the number of cells has doubled since the last time.
 // Every insert pays for at most two cells that are looked at.
@@ -20,9 +18,8 @@ func (gs *groupState) maybeSweep() {
 // listener does not return, the same goroutine goes on while it unwinds.
 func (gs *groupState) sweep() (n int) {
 	orElse(func() {
-		now := gs.now()
 		for c := range gs.keyOps.all {
-			if gs.sweepCell(c, now) {
+			if gs.sweepCell(c) {
 				n++
 			}
 		}
@@ -30,16 +27,17 @@ func (gs *groupState) sweep() (n int) {
 	return n
 }
 
-// sweepCell removes a cell that is idle, forgotten, or has nothing left in its
-// windows, and reports whether it has.
-func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
+// sweepCell removes a cell that is forgotten, or has nothing left in its windows, and
+// reports whether it has. It also removes pristine ones that another caller is about
+// to remove.
+func (gs *groupState) sweepCell(c *cell) bool {
 	was := word(c.word.Load())
 	w := was.living()
 	switch {
 	case w.mode() == tombstone:
 		gs.remove(c)
 	case w.pristine():
-		return c.idle(now) >= gs.idleTimeout() && gs.retire(c, w)
+		return gs.retire(c, w)
 	case w.mode() == closed:
 		return gs.markLeaving(c, was)
 	default:
@@ -48,10 +46,9 @@ func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	return false
 }
 
-// Sweep removes three kinds of keys, and returns their number: keys that have been
-// healthy for GroupConfig.IdleTimeout, keys that have nothing left in their windows,
-// and keys that nobody has called for GroupConfig.ForgetAfter. The listener gets an
-// event for each of them that was not closed. Other keys stay.
+// Sweep removes two kinds of keys, and returns their number: keys that have nothing
+// left in their windows, and keys that nobody has called for GroupConfig.ForgetAfter.
+// The listener gets an event for each of them that was not closed. Other keys stay.
 //
 // Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
 // takes effect for each key by the CAS that closes or retires it.

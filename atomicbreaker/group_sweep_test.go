@@ -11,7 +11,7 @@ import (
 )
 
 // A key that windows remember leaves when nothing bad is left in them, not
-// before, and with IdleTimeout too.
+// before.
 func TestKeysLeaveWithTheirWindows(t *testing.T) {
 	const window = time.Minute
 	policies := map[string]ab.Policy{
@@ -22,33 +22,31 @@ func TestKeysLeaveWithTheirWindows(t *testing.T) {
 	for name, p := range policies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				for _, idle := range []time.Duration{0, time.Hour} {
-					g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}, IdleTimeout: idle})
-					swept := func(want int) {
-						t.Helper()
-						if n := g.Sweep(); n != want {
-							t.Fatalf("Sweep: %d keys, want %d", n, want)
-						}
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+				swept := func(want int) {
+					t.Helper()
+					if n := g.Sweep(); n != want {
+						t.Fatalf("Sweep: %d keys, want %d", n, want)
 					}
-					for _, k := range []string{"a", "b"} {
-						wantVerdict(t, g.RecordFailure(k), ab.Counted)
+				}
+				for _, k := range []string{"a", "b"} {
+					wantVerdict(t, g.RecordFailure(k), ab.Counted)
+				}
+				time.Sleep(window / 2)
+				wantVerdict(t, g.RecordFailure("b"), ab.Counted)
+				for _, k := range []string{"a", "b"} { // they do not hasten it
+					for range 3 {
+						wantVerdict(t, g.RecordSuccess(k), ab.Counted)
 					}
-					time.Sleep(window / 2)
-					wantVerdict(t, g.RecordFailure("b"), ab.Counted)
-					for _, k := range []string{"a", "b"} { // they do not hasten it
-						for range 3 {
-							wantVerdict(t, g.RecordSuccess(k), ab.Counted)
-						}
-					}
-					time.Sleep(window / 2)
-					swept(0)
-					time.Sleep(slack(window))
-					swept(1) // a has nothing left in its window
-					time.Sleep(window)
-					swept(1)
-					if err := g.CheckQuiet(); err != nil || g.Len() != 0 {
-						t.Fatalf("%v, %d keys", err, g.Len())
-					}
+				}
+				time.Sleep(window / 2)
+				swept(0)
+				time.Sleep(slack(window))
+				swept(1) // a has nothing left in its window
+				time.Sleep(window)
+				swept(1)
+				if err := g.CheckQuiet(); err != nil || g.Len() != 0 {
+					t.Fatalf("%v, %d keys", err, g.Len())
 				}
 			})
 		})
@@ -199,22 +197,20 @@ func TestInsertsSweepWindows(t *testing.T) {
 // A failure through a permit counts, when the cell that gave it has left with
 // its windows.
 func TestPermitsOutliveWindows(t *testing.T) {
-	for _, idle := range []time.Duration{0, time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Minute)}, IdleTimeout: idle})
-			g.RecordFailure("k")
-			p, q := admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))
-			for range 3 {
-				time.Sleep(2 * time.Minute)
-				g.Sweep()
-			}
-			if g.Len() != 0 {
-				t.Fatal("the key is still there")
-			}
-			wantVerdict(t, p.Failure(), ab.Counted)
-			wantVerdict(t, q.Failure(), ab.Tripped)
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Minute)}})
+		g.RecordFailure("k")
+		p, q := admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			g.Sweep()
+		}
+		if g.Len() != 0 {
+			t.Fatal("the key is still there")
+		}
+		wantVerdict(t, p.Failure(), ab.Counted)
+		wantVerdict(t, q.Failure(), ab.Tripped)
+	})
 }
 
 // A key stays until its events have been delivered, and leaves at the next

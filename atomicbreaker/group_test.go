@@ -147,25 +147,23 @@ func TestPermitsForAbsentKeysComeLate(t *testing.T) {
 // After ResetAll all earlier results are late, for keys stored or not, and
 // none of them stores a key.
 func TestResetAllVoidsResults(t *testing.T) {
-	for _, idle := range []time.Duration{0, time.Hour} {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}, IdleTimeout: idle})
-		absent := admit(t, keyed(g, "absent"))
-		fail(t, keyed(g, "failing"), 1)
-		failing := admit(t, keyed(g, "failing"))
-		fail(t, keyed(g, "idle"), 1)
-		admit(t, keyed(g, "idle")).Success()
-		healthy := admit(t, keyed(g, "idle"))
-		g.ResetAll()
-		for _, p := range []ab.Permit{absent, failing, healthy} {
-			wantVerdict(t, p.Success(), ab.Late)
-			wantVerdict(t, p.Failure(), ab.Late)
-			wantVerdict(t, p.Cancel(), ab.Late)
-		}
-		if n := g.Len(); n != 0 {
-			t.Fatalf("Len %d, want 0", n)
-		}
-		wantVerdict(t, fail(t, keyed(g, "failing"), 2), ab.Counted)
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+	absent := admit(t, keyed(g, "absent"))
+	fail(t, keyed(g, "failing"), 1)
+	failing := admit(t, keyed(g, "failing"))
+	fail(t, keyed(g, "recovered"), 1)
+	admit(t, keyed(g, "recovered")).Success()
+	healthy := admit(t, keyed(g, "recovered"))
+	g.ResetAll()
+	for _, p := range []ab.Permit{absent, failing, healthy} {
+		wantVerdict(t, p.Success(), ab.Late)
+		wantVerdict(t, p.Failure(), ab.Late)
+		wantVerdict(t, p.Cancel(), ab.Late)
 	}
+	if n := g.Len(); n != 0 {
+		t.Fatalf("Len %d, want 0", n)
+	}
+	wantVerdict(t, fail(t, keyed(g, "failing"), 2), ab.Counted)
 }
 
 func TestRecord(t *testing.T) {
@@ -197,7 +195,7 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
 			Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Minute, ProbeTimeout: time.Hour},
-			IdleTimeout: time.Second, ForgetAfter: -1,
+			ForgetAfter: -1,
 		})
 		for _, k := range []string{"open", "half-open", "recovered", "reset"} {
 			fail(t, keyed(g, k), 2)
@@ -210,65 +208,19 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 		admit(t, keyed(g, "recovered")).Success()
 		g.Reset("reset")
 		g.RecordSuccess("cleared")
-		if n := g.Sweep(); n != 0 {
-			t.Fatalf("Sweep removed %d keys at once", n)
-		}
 		permit := admit(t, keyed(g, "recovered"))
-		time.Sleep(time.Second)
-		if n := g.Sweep(); n != 3 {
-			t.Fatalf("Sweep removed %d keys, want 3", n)
+		if n := g.Sweep(); n != 0 {
+			t.Fatalf("Sweep removed %d keys", n)
 		}
 		left := slices.Sorted(keysOf(g))
 		if want := []string{"failed", "half-open", "open"}; !slices.Equal(left, want) {
-			t.Fatalf("Sweep left %v, want %v", left, want)
+			t.Fatalf("%v are left, want %v", left, want)
 		}
-		wantVerdict(t, permit.Failure(), ab.Counted) // its cell was swept
+		wantVerdict(t, permit.Failure(), ab.Counted) // its key has left
 		wantVerdict(t, fail(t, keyed(g, "recovered"), 1), ab.Tripped)
 		time.Sleep(1000 * time.Hour)
 		if n := g.Sweep(); n != 0 {
 			t.Fatalf("Sweep removed %d keys that fail", n)
-		}
-	})
-}
-
-// A key keeps its place for all of IdleTimeout, however short that is.
-func TestIdleKeysKeepTheirPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{IdleTimeout: 100 * time.Microsecond})
-		time.Sleep(950 * time.Microsecond)
-		fail(t, keyed(g, "k"), 1)
-		g.RecordSuccess("k")
-		time.Sleep(100*time.Microsecond - 1)
-		if n := g.Sweep(); n != 0 {
-			t.Fatal("Sweep removed the key before its time")
-		}
-		time.Sleep(time.Nanosecond)
-		if n := g.Sweep(); n != 1 {
-			t.Fatalf("Sweep removed %d keys, want 1", n)
-		}
-	})
-}
-
-// Inserts sweep by themselves, so that recovered keys do not pile up.
-func TestInsertsSweep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[int]{IdleTimeout: time.Millisecond})
-		most := 0
-		for i := range 10_000 {
-			fail(t, keyed(g, i), 1)
-			g.RecordSuccess(i)
-			time.Sleep(time.Millisecond)
-			most = max(most, g.Len())
-		}
-		if most > 64 {
-			t.Fatalf("up to %d keys were stored, want at most 64", most)
-		}
-		g.ResetAll()
-		for i := range 10_000 { // nothing to sweep
-			fail(t, keyed(g, i), 1)
-		}
-		if n := g.Len(); n != 10_000 {
-			t.Fatalf("Len %d, want 10000", n)
 		}
 	})
 }
@@ -337,7 +289,7 @@ func TestT53_OneCellPerKey(t *testing.T) {
 // T54: neither breakers nor keys have goroutines or timers.
 func TestT54_NoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}, IdleTimeout: time.Minute})
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}})
 	for i := range 100 {
 		fail(t, keyed(g, i), 1)
 	}

@@ -168,7 +168,7 @@ func TestUpdateToNoWindows(t *testing.T) {
 // How long keys are kept, and how many may be open, changes too.
 func TestUpdateOfTheGroupsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, IdleTimeout: time.Minute, MaxOpen: 1}
+		c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1}
 		g := ab.MustNewGroup(c)
 		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 2), 1), ab.Counted)
@@ -180,14 +180,8 @@ func TestUpdateOfTheGroupsOwn(t *testing.T) {
 		updateGroup(t, g, c)
 		wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped)
 		g.Reset(3)
-		if g.Sweep() != 0 {
-			t.Error("a key left before IdleTimeout")
-		}
-		c.IdleTimeout, c.MaxOpen = 0, 2
+		c.MaxOpen = 2
 		updateGroup(t, g, c)
-		if g.Sweep() == 0 {
-			t.Error("idle keys stayed")
-		}
 		wantVerdict(t, fail(t, keyed(g, 4), 1), ab.Counted)
 		time.Sleep(time.Minute + time.Second)
 		wantState(t, g.State(1), ab.Closed)
@@ -220,7 +214,6 @@ func TestUpdateOfAGroupsListener(t *testing.T) {
 	plain := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
 	for want, c := range map[string]ab.GroupConfig[string]{
 		"GroupConfig.OnStateChange: must be nil":                  {OnStateChange: tell(&first)},
-		"GroupConfig.IdleTimeout -1ns: must not be negative":      {IdleTimeout: -1},
 		"GroupConfig.MaxOpen -1: must not be negative":            {MaxOpen: -1},
 		"Config.Jitter 7: must be in 0..1 (in GroupConfig.Defaul": {Default: ab.Config{Jitter: 7}},
 	} {

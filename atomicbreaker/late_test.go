@@ -12,8 +12,7 @@ import (
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// subjects runs f with a Breaker, with a key of a Group that forgets recovered
-// keys at once, and with one of a Group that keeps them. Neither forgets others.
+// subjects runs f with a Breaker, with a key of a Group that forgets none.
 func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, reset func())) {
 	t.Run("Breaker", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -21,14 +20,12 @@ func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, res
 			f(t, b.Allow, b.Reset)
 		})
 	})
-	for _, idle := range []time.Duration{0, time.Hour} {
-		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, ForgetAfter: -1})
-				f(t, keyed(g, "k"), func() { g.Reset("k") })
-			})
+	t.Run("Group", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, ForgetAfter: -1})
+			f(t, keyed(g, "k"), func() { g.Reset("k") })
 		})
-	}
+	})
 }
 
 var second = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, CloseAfter: 2}

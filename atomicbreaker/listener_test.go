@@ -353,16 +353,15 @@ func TestT40_SlowListenersDelayNobody(t *testing.T) {
 func TestResetAllEvents(t *testing.T) {
 	seen := map[string]ab.Event{}
 	g := ab.MustNewGroup(ab.GroupConfig[string]{
-		Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: -1},
-		IdleTimeout: time.Hour,
+		Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: -1},
 		OnStateChange: func(k string, e ab.Event) {
 			e.At = time.Time{}
 			seen[k] = e
 		},
 	})
 	g.RecordFailure("failing")
-	g.RecordFailure("idle")
-	g.RecordSuccess("idle")
+	g.RecordFailure("recovered")
+	g.RecordSuccess("recovered")
 	g.RecordFailure("open")
 	g.RecordFailure("open")
 	clear(seen)

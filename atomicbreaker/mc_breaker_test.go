@@ -36,6 +36,7 @@ func (l *lone) age(string)         { panic("only a Group forgets") }
 func (l *lone) resetAll()          {}
 func (l *lone) sweep()             {}
 func (l *lone) kill(string)        {}
+func (l *lone) linger(string)      {}
 func (l *lone) told(string) string { return "" }
 func (l *lone) quiet() error       { return nil }
 func (l *lone) stats() string      { return fmt.Sprintf("%+v", l.Stats()) }

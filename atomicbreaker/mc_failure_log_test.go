@@ -122,7 +122,7 @@ func TestLongHistoriesOfKeys(t *testing.T) {
 		"two failures after a run":      {settings: threeOf3, before: run, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
 		"two failures and a log":        {settings: threeOf3, before: inLog, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
 		"a log, and a departure":        {settings: threeOf3, before: after(inLog, reportOp(2, Success), reportOp(2, Success)), threads: threads{{reportOp(2, Failure)}, {record(k, Success)}}},
-		"a log, and a sweep":            {settings: threeOf3, idle: true, before: after(inLog, reportOp(2, Success), reportOp(2, Success)), threads: threads{{reportOp(2, Success), reportOp(2, Failure)}, {sweep}}},
+		"a log, and a sweep":            {settings: threeOf3, before: after(inLog, reportOp(2, Success), reportOp(2, Success)), threads: threads{{reportOp(2, Success), reportOp(2, Failure)}, {sweep}}},
 		"a log, and ResetAll":           {settings: threeOf3, before: inLog, threads: threads{{reportOp(0, Failure)}, {resetAll}}},
 		"a log that is forgotten":       {settings: threeOf3, before: after(inLog, age(k)), threads: threads{{record(k, Failure)}, {sweep}}},
 	} {

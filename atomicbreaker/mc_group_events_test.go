@@ -4,7 +4,6 @@ package atomicbreaker
 
 import (
 	"testing"
-	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -21,9 +20,9 @@ func TestProtocolsWithAListener(t *testing.T) {
 		"a recovery and ResetAll":         {before: opened, threads: threads{{record(k, Success)}, {resetAll}}},
 		"a call, a trip and a departure":  {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
 		"ResetAll twice":                  {before: opened, threads: threads{{resetAll}, {resetAll}}},
-		"idle keys and ResetAll":          {idle: true, before: closed2, threads: threads{{reportOp(2, Failure)}, {resetAll}}},
-		"a sweep and a trip":              {idle: true, before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
-		"a dead cell, gone, and ResetAll": {idle: true, before: dead, threads: threads{{reportOp(2, Success)}, {sweep}, {resetAll}}},
+		"ResetAll as the key leaves":      {before: closed2, threads: threads{{reportOp(2, Failure)}, {resetAll}}},
+		"a sweep and a trip":              {before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
+		"a dead cell, gone, and ResetAll": {before: dead, threads: threads{{reportOp(2, Success)}, {sweep}, {resetAll}}},
 	} {
 		p.listens = true
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
@@ -75,7 +74,7 @@ func TestSealTellsWhatItResets(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "ResetAll seals ∥ RecordSuccess, RecordFailure of before"}, func(m *mc.M) {
 		var told, failed mc.Tally
 		g := MustNewGroup(GroupConfig[string]{
-			Default: never, IdleTimeout: time.Hour, OnStateChange: func(string, Event) { told.Add(1) },
+			Default: never, OnStateChange: func(string, Event) { told.Add(1) },
 		})
 		g.RecordFailure("k")
 		old := g.current()

@@ -21,6 +21,7 @@ type subject interface {
 	update(c Config)
 	expire(k string)      // an open time or a lease; beforehand only
 	age(k string)         // so that it may be forgotten; beforehand only
+	linger(k string)      // see linger; beforehand only
 	kill(k string)        // see kill; beforehand only
 	look(k string) string // afterwards only
 	quiet() error         // whether it is as it should be; afterwards only
@@ -36,6 +37,7 @@ type checked struct {
 	t       testing.TB
 	permits [slots]Permit
 	events  map[string]*[]Event // by key, if there is a listener
+	goOn    func()              // of a caller that was stopped, or nil
 }
 
 func (c *checked) hear(k string, e Event) { *c.events[k] = append(*c.events[k], e) }
@@ -125,10 +127,19 @@ func (c *checked) age(k string) {
 	}
 }
 
+// linger leaves the cell of a pristine key in the table, until the end.
+func (c *checked) linger(k string) { c.goOn = linger(c.Group, k) }
+
 // kill leaves the cell of a pristine key dead in the table.
 func (c *checked) kill(k string) { kill(c.t, c.Group, k) }
 
-func (c *checked) quiet() error  { return c.checkQuiet(k, twin, another) }
+func (c *checked) quiet() error {
+	if c.goOn != nil {
+		c.goOn()
+	}
+	return c.checkQuiet(k, twin, another)
+}
+
 func (c *checked) stats() string { return fmt.Sprintf("%+v", c.Stats()) }
 
 func (c *checked) look(k string) string {
@@ -258,8 +269,9 @@ func (s *spec) update(c Config) {
 	}
 }
 
-func (s *spec) kill(string)  {}
-func (s *spec) age(k string) { s.of(k).Pass(2 * defaultForgetAfter) }
+func (s *spec) kill(string)     {}
+func (s *spec) linger(k string) { s.record(k, Success) }
+func (s *spec) age(k string)    { s.of(k).Pass(2 * defaultForgetAfter) }
 
 func (s *spec) expire(k string) {
 	s.of(k).Pass(max(s.of(k).Snapshot().RetryAfter, defaultProbeTimeout))

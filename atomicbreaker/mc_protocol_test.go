@@ -4,7 +4,6 @@ package atomicbreaker
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -64,6 +63,10 @@ func age(k string) action {
 	return action{Name: fmt.Sprintf("age(%q)", k), Do: func(s subject) any { s.age(k); return nil }}
 }
 
+func lingers(k string) action {
+	return action{Name: fmt.Sprintf("RecordSuccess(%q), stopped", k), Do: func(s subject) any { s.linger(k); return nil }}
+}
+
 func bury(k string) action {
 	return action{Name: fmt.Sprintf("bury(%q)", k), Do: func(s subject) any { s.kill(k); return nil }}
 }
@@ -86,7 +89,6 @@ var (
 // A protocol is what some threads do to a group, and what was done before.
 type protocol struct {
 	settings Config
-	idle     bool // keep keys that have recovered until a Sweep
 	listens  bool // and the listener's events must be those of that order
 	before   []action
 	threads  [][]action
@@ -105,9 +107,6 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 		}
 		c.Group = MustNewGroup(config)
 		plainly(&c.counters)
-		if p.idle {
-			c.settings().idle = math.MinInt64 // every Sweep finds it over
-		}
 		return c
 	})
 }

@@ -23,10 +23,10 @@ var (
 	probing = after(opened, expire(k), allow(3, k))
 	overdue = after(probing, expire(k))
 
-	// With idle keys kept: the cell has recovered from one failure or from
-	// being open, and then it has died, and nobody has removed it.
-	cleared   = after(held, record(k, Failure), record(k, Success), allow(2, k))
-	closed2   = after(held, record(k, Failure), record(k, Failure), record(k, Success), allow(2, k))
+	// The cell has recovered from one failure or from being open, and nobody has
+	// retired it yet; then it has died, and nobody has removed it.
+	cleared   = after(held, record(k, Failure), lingers(k), allow(2, k))
+	closed2   = after(held, record(k, Failure), record(k, Failure), lingers(k), allow(2, k))
 	deadFirst = after(cleared, bury(k))
 	dead      = after(closed2, bury(k))
 
@@ -59,18 +59,18 @@ func TestProtocols(t *testing.T) {
 		"a lost probe and its heir":          {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k), reportOp(0, Success)}}},
 		"a lost probe's failure":             {before: overdue, threads: threads{{reportOp(3, Failure)}, {allow(0, k), reportOp(0, Success)}}},
 		"a lost probe given back":            {before: overdue, threads: threads{{reportOp(3, Ignored)}, {allow(0, k), reportOp(0, Failure)}}},
-		"a failure for a dead first cell":    {idle: true, before: deadFirst, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
-		"a dead first cell and the next":     {idle: true, before: deadFirst, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
-		"a sweep and a failure before it":    {idle: true, before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}}},
-		"a sweep and a failure":              {idle: true, before: closed2, threads: threads{{reportOp(2, Failure)}, {sweep}}},
-		"a sweep and a late failure":         {idle: true, before: closed2, threads: threads{{reportOp(0, Failure)}, {sweep}}},
-		"State of a dead cell, and the next": {idle: true, before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
+		"a failure for a dead first cell":    {before: deadFirst, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
+		"a dead first cell and the next":     {before: deadFirst, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
+		"a sweep and a failure before it":    {before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}}},
+		"a sweep and a failure":              {before: closed2, threads: threads{{reportOp(2, Failure)}, {sweep}}},
+		"a sweep and a late failure":         {before: closed2, threads: threads{{reportOp(0, Failure)}, {sweep}}},
+		"State of a dead cell, and the next": {before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
 
 		"a call as the key departs":        {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
 		"the same with a twin":             {before: after(twinOpen, opened...), threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
 		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
-		"a dead cell's failure and a late": {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
-		"a call and a sweep":               {idle: true, before: closed2, threads: threads{{allow(1, k), reportOp(1, Failure)}, {sweep}}},
+		"a dead cell's failure and a late": {before: dead, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
+		"a call and a sweep":               {before: closed2, threads: threads{{allow(1, k), reportOp(1, Failure)}, {sweep}}},
 		"two probes and a result":          {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{reportOp(3, Success), allow(3, k)}, {allow(0, k), reportOp(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
@@ -87,9 +87,9 @@ func TestLongProtocols(t *testing.T) {
 		"a late failure, and new ones": {before: opened, threads: threads{{reportOp(0, Failure)}, {record(k, Success), record(k, Failure)}}},
 		"two resets":                   {before: held, threads: threads{{reset(k)}, {reset(k)}}},
 
-		"a dead cell's failure and the next": {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
-		"a dead cell's failure and Reset":    {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {reset(k)}}},
-		"a dead cell's failure and a trip":   {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a dead cell's failure and the next": {before: dead, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
+		"a dead cell's failure and Reset":    {before: dead, threads: threads{{reportOp(2, Failure)}, {reset(k)}}},
+		"a dead cell's failure and a trip":   {before: dead, threads: threads{{reportOp(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
 	}
@@ -102,8 +102,8 @@ func TestThreeCallers(t *testing.T) {
 		"a call, a departure and a failure": {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}, {reportOp(1, Failure)}}},
 		"two heirs of a lost probe":         {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
 		"a probe's end":                     {before: probing, threads: threads{{reportOp(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
-		"three find a dead cell":            {idle: true, before: dead, threads: threads{{allow(0, k), reportOp(0, Failure)}, {allow(1, k)}, {reportOp(2, Success)}}},
-		"two failures and a sweep":          {idle: true, before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}, {reportOp(2, Failure)}}},
+		"three find a dead cell":            {before: dead, threads: threads{{allow(0, k), reportOp(0, Failure)}, {allow(1, k)}, {reportOp(2, Success)}}},
+		"two failures and a sweep":          {before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}, {reportOp(2, Failure)}}},
 		"Reset, a failure and a departure":  {before: opened, threads: threads{{reset(k)}, {reportOp(0, Failure)}, {record(k, Success)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })

@@ -126,7 +126,7 @@ func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
 func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64) {
 	var told log
 	b := ab.MustNew(ab.Config{Trip: rule.policy, OnStateChange: told.add})
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: rule.policy}, IdleTimeout: time.Duration(r.IntN(2))})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: rule.policy}})
 	var l list
 	rate := rates()
 	for i := range calls {

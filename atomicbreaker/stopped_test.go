@@ -14,6 +14,24 @@ func kill(t testing.TB, g *Group[string], k string) *cell {
 	return c
 }
 
+// linger reports a success of a key, as a caller does that is stopped before it retires
+// the cell. It returns what that caller does when it goes on.
+func linger(g *Group[string], k string) (goOn func()) {
+	ks := g.current()
+	c := ks.find(k)
+	_, did := c.record(result{outcome: Success})
+	if q := did.owed; q != nil {
+		q.subscriber = lingering{q.subscriber}
+		q.deliver()
+	}
+	return func() { ks.tidy(c, did.to) }
+}
+
+// lingering is a subscriber that is stopped before it retires a cell.
+type lingering struct{ subscriber }
+
+func (lingering) notified(*core) {}
+
 // deafTo returns a breaker in the n-th generation of which nobody was told yet.
 func deafTo(n uint64, listener func(Event)) *Breaker {
 	b := MustNew(Config{OnStateChange: listener})

@@ -42,66 +42,63 @@ func (e *ears) hear(v ab.Event) {
 // in order, and no goroutine stays behind.
 func TestT37_StressListeners(t *testing.T) {
 	before := runtime.NumGoroutine()
-	for _, idle := range []time.Duration{0, time.Nanosecond} {
-		for round := range rounds(40) {
-			const keys = 3
-			var heard [keys]ears
-			var g *ab.Group[int]
-			g = ab.MustNewGroup(ab.GroupConfig[int]{
-				Default:     ab.Config{Trip: ab.Consecutive(1 + round%2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: 1},
-				IdleTimeout: idle,
-				OnStateChange: func(k int, v ab.Event) {
-					heard[k].hear(v)
-					switch {
-					case v.Generation%17 == 3:
-						g.Reset(k)
-					case v.Generation%31 == 5:
-						panic(errBoom)
-					}
-				},
-			})
-			together(6, func(id int) {
-				r := rand.New(rand.NewPCG(uint64(id), uint64(round)))
-				for i := range 400 {
-					func() {
-						defer func() {
-							if p := recover(); p != nil && p != any(errBoom) {
-								panic(p)
-							}
-						}()
-						k := r.IntN(keys)
-						switch r.IntN(12) {
-						case 0, 1:
-							g.RecordFailure(k)
-						case 2:
-							g.RecordSuccess(k)
-						case 3:
-							g.Reset(k)
-						case 4:
-							if i%20 == 0 {
-								g.ResetAll()
-							}
-						case 5:
-							g.Sweep()
-						default:
-							p, err := g.Allow(k)
-							if jitter(i); err == nil {
-								[]func() ab.Verdict{p.Failure, p.Success, p.Cancel}[r.IntN(3)]()
-							}
+	for round := range rounds(40) {
+		const keys = 3
+		var heard [keys]ears
+		var g *ab.Group[int]
+		g = ab.MustNewGroup(ab.GroupConfig[int]{
+			Default: ab.Config{Trip: ab.Consecutive(1 + round%2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: 1},
+			OnStateChange: func(k int, v ab.Event) {
+				heard[k].hear(v)
+				switch {
+				case v.Generation%17 == 3:
+					g.Reset(k)
+				case v.Generation%31 == 5:
+					panic(errBoom)
+				}
+			},
+		})
+		together(6, func(id int) {
+			r := rand.New(rand.NewPCG(uint64(id), uint64(round)))
+			for i := range 400 {
+				func() {
+					defer func() {
+						if p := recover(); p != nil && p != any(errBoom) {
+							panic(p)
 						}
 					}()
-				}
-			})
-			if err := g.CheckQuiet(); err != nil {
-				t.Fatal(err)
+					k := r.IntN(keys)
+					switch r.IntN(12) {
+					case 0, 1:
+						g.RecordFailure(k)
+					case 2:
+						g.RecordSuccess(k)
+					case 3:
+						g.Reset(k)
+					case 4:
+						if i%20 == 0 {
+							g.ResetAll()
+						}
+					case 5:
+						g.Sweep()
+					default:
+						p, err := g.Allow(k)
+						if jitter(i); err == nil {
+							[]func() ab.Verdict{p.Failure, p.Success, p.Cancel}[r.IntN(3)]()
+						}
+					}
+				}()
 			}
-			for k := range heard {
-				if heard[k].trouble != "" {
-					t.Fatalf("key %d: %s", k, heard[k].trouble)
-				}
-				if s := g.State(k); s != heard[k].last.To && (s != ab.HalfOpen || heard[k].last.To != ab.Open) {
-					t.Fatalf("key %d is %v, and the last event was %v", k, s, heard[k].last)
-				}
+		})
+		if err := g.CheckQuiet(); err != nil {
+			t.Fatal(err)
+		}
+		for k := range heard {
+			if heard[k].trouble != "" {
+				t.Fatalf("key %d: %s", k, heard[k].trouble)
+			}
+			if s := g.State(k); s != heard[k].last.To && (s != ab.HalfOpen || heard[k].last.To != ab.Open) {
+				t.Fatalf("key %d is %v, and the last event was %v", k, s, heard[k].last)
 			}
 		}
 	}

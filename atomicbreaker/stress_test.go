@@ -183,48 +183,45 @@ func TestStressTripsAndRecoveriesAlternate(t *testing.T) {
 // No failure through a permit for an absent key is lost, while other keys
 // come, trip, recover and go, and sweeps run.
 func TestStressFailuresOfAbsentKeys(t *testing.T) {
-	for _, idle := range []time.Duration{0, 1} {
-		for round := range rounds(4000) {
-			g := ab.MustNewGroup(ab.GroupConfig[int]{
-				Default:     ab.Config{Trip: ab.Consecutive(4)},
-				IdleTimeout: idle,
-				PerKey: func(k int) ab.Config {
-					if k == 0 {
-						return ab.Config{Trip: ab.Consecutive(4)}
-					}
-					return ab.Config{Trip: ab.Consecutive(1)}
-				},
-			})
-			var verdicts [4]ab.Verdict
-			together(7, func(i int) {
-				switch {
-				case i < len(verdicts):
-					p := admit(t, keyed(g, 0))
-					jitter(i + round)
-					verdicts[i] = p.Failure()
-				case i < 6:
-					for range 10 {
-						g.RecordFailure(i)
-						g.RecordSuccess(i)
-						g.Sweep()
-					}
-				default:
-					for range 10 {
-						admit(t, keyed(g, -1)).Success()
-						g.Reset(-2)
-					}
+	for round := range rounds(4000) {
+		g := ab.MustNewGroup(ab.GroupConfig[int]{
+			Default: ab.Config{Trip: ab.Consecutive(4)},
+			PerKey: func(k int) ab.Config {
+				if k == 0 {
+					return ab.Config{Trip: ab.Consecutive(4)}
 				}
-			})
-			count := map[ab.Verdict]int{}
-			for _, v := range verdicts {
-				count[v]++
+				return ab.Config{Trip: ab.Consecutive(1)}
+			},
+		})
+		var verdicts [4]ab.Verdict
+		together(7, func(i int) {
+			switch {
+			case i < len(verdicts):
+				p := admit(t, keyed(g, 0))
+				jitter(i + round)
+				verdicts[i] = p.Failure()
+			case i < 6:
+				for range 10 {
+					g.RecordFailure(i)
+					g.RecordSuccess(i)
+					g.Sweep()
+				}
+			default:
+				for range 10 {
+					admit(t, keyed(g, -1)).Success()
+					g.Reset(-2)
+				}
 			}
-			if count[ab.Tripped] != 1 || count[ab.Counted] != 3 || !g.IsOpen(0) {
-				t.Fatalf("verdicts %v, open %v", count, g.IsOpen(0))
-			}
-			if err := g.CheckQuiet(); err != nil {
-				t.Fatal(err)
-			}
+		})
+		count := map[ab.Verdict]int{}
+		for _, v := range verdicts {
+			count[v]++
+		}
+		if count[ab.Tripped] != 1 || count[ab.Counted] != 3 || !g.IsOpen(0) {
+			t.Fatalf("verdicts %v, open %v", count, g.IsOpen(0))
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -271,58 +268,55 @@ func TestStressResetAgainstOldFailures(t *testing.T) {
 // With all operations on few keys at once, nothing stays behind: when every
 // key has had a success, the group is empty.
 func TestStressEverything(t *testing.T) {
-	for _, idle := range []time.Duration{0, time.Nanosecond} {
-		g := ab.MustNewGroup(ab.GroupConfig[int]{
-			Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: time.Millisecond},
-			IdleTimeout: idle,
-		})
-		together(6, func(id int) {
-			r := rand.New(rand.NewPCG(uint64(id), 3))
-			var held []ab.Permit
-			for i := range rounds(40_000) {
-				k := r.IntN(3)
-				switch r.IntN(14) {
-				case 0:
-					g.RecordFailure(k)
-				case 1:
-					g.RecordSuccess(k)
-				case 2:
-					g.Reset(k)
-				case 3:
-					if i%16 == 0 {
-						g.ResetAll()
-					}
-				case 4:
-					g.Sweep()
-				case 5:
-					for range g.All() {
-					}
-				default:
-					if p, err := g.Allow(k); err == nil {
-						held = append(held, p)
-					}
-					if len(held) > 4 || r.IntN(2) == 0 && len(held) > 0 {
-						p := held[0]
-						held = held[1:]
-						[]func() ab.Verdict{p.Failure, p.Success, p.Cancel}[r.IntN(3)]()
-					}
+	g := ab.MustNewGroup(ab.GroupConfig[int]{
+		Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: time.Millisecond},
+	})
+	together(6, func(id int) {
+		r := rand.New(rand.NewPCG(uint64(id), 3))
+		var held []ab.Permit
+		for i := range rounds(40_000) {
+			k := r.IntN(3)
+			switch r.IntN(14) {
+			case 0:
+				g.RecordFailure(k)
+			case 1:
+				g.RecordSuccess(k)
+			case 2:
+				g.Reset(k)
+			case 3:
+				if i%16 == 0 {
+					g.ResetAll()
+				}
+			case 4:
+				g.Sweep()
+			case 5:
+				for range g.All() {
+				}
+			default:
+				if p, err := g.Allow(k); err == nil {
+					held = append(held, p)
+				}
+				if len(held) > 4 || r.IntN(2) == 0 && len(held) > 0 {
+					p := held[0]
+					held = held[1:]
+					[]func() ab.Verdict{p.Failure, p.Success, p.Cancel}[r.IntN(3)]()
 				}
 			}
-		})
-		if err := g.CheckQuiet(); err != nil {
-			t.Fatal(err)
 		}
-		for k := range 3 {
-			g.RecordSuccess(k)
+	})
+	if err := g.CheckQuiet(); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 3 {
+		g.RecordSuccess(k)
+	}
+	for g.Sweep() > 0 || g.Len() > 0 { // the clock moves on by itself
+		runtime.Gosched()
+		if t.Context().Err() != nil {
+			t.Fatal("the group does not become empty")
 		}
-		for g.Sweep() > 0 || g.Len() > 0 { // the clock moves on by itself
-			runtime.Gosched()
-			if t.Context().Err() != nil {
-				t.Fatal("the group does not become empty")
-			}
-		}
-		if err := g.CheckQuiet(); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := g.CheckQuiet(); err != nil {
+		t.Fatal(err)
 	}
 }

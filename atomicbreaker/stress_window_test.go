@@ -3,7 +3,6 @@
 package atomicbreaker_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
@@ -31,54 +30,49 @@ func tally(verdicts []ab.Verdict) map[ab.Verdict]int {
 // A key whose window is empty leaves while it fails again: no failure is lost,
 // whether it comes before the key has left or after.
 func TestStressKeysLeaveWhileTheyFail(t *testing.T) {
-	for _, idle := range []time.Duration{0, 1} {
-		t.Run(fmt.Sprintf("idle=%v", idle), func(t *testing.T) {
-			// Something slow was there, and is long forgotten.
-			g := ab.MustNewGroup(ab.GroupConfig[int]{
-				Default:     ab.Config{Trip: ab.AnyOf(ab.FailureCount(4, time.Hour), ab.SlowRate(1, 0, 1<<30, 1)), OpenTimeout: -1},
-				IdleTimeout: idle,
-			})
-			left := 0
-			for round := range rounds(4000) {
-				p := admit(t, keyed(g, round))
-				spin(2 * time.Microsecond)
-				wantVerdict(t, p.Success(), ab.Counted)
-				if g.Len() != 1 {
-					t.Fatalf("round %d: %d keys, want the slow one", round, g.Len())
+	// Something slow was there, and is long forgotten.
+	g := ab.MustNewGroup(ab.GroupConfig[int]{
+		Default: ab.Config{Trip: ab.AnyOf(ab.FailureCount(4, time.Hour), ab.SlowRate(1, 0, 1<<30, 1)), OpenTimeout: -1},
+	})
+	left := 0
+	for round := range rounds(4000) {
+		p := admit(t, keyed(g, round))
+		spin(2 * time.Microsecond)
+		wantVerdict(t, p.Success(), ab.Counted)
+		if g.Len() != 1 {
+			t.Fatalf("round %d: %d keys, want the slow one", round, g.Len())
+		}
+		early := admit(t, keyed(g, round))
+		spin(20 * time.Microsecond)
+		verdicts := make([]ab.Verdict, 4)
+		var swept atomic.Int32
+		together(6, func(i int) {
+			jitter(i + round)
+			switch {
+			case i == 0:
+				verdicts[i] = early.Failure()
+			case i == 1:
+				verdicts[i] = g.RecordFailure(round)
+			case i < 4:
+				verdicts[i] = admit(t, keyed(g, round)).Failure()
+			default:
+				for range 4 {
+					swept.Add(int32(g.Sweep()))
 				}
-				early := admit(t, keyed(g, round))
-				spin(20 * time.Microsecond)
-				verdicts := make([]ab.Verdict, 4)
-				var swept atomic.Int32
-				together(6, func(i int) {
-					jitter(i + round)
-					switch {
-					case i == 0:
-						verdicts[i] = early.Failure()
-					case i == 1:
-						verdicts[i] = g.RecordFailure(round)
-					case i < 4:
-						verdicts[i] = admit(t, keyed(g, round)).Failure()
-					default:
-						for range 4 {
-							swept.Add(int32(g.Sweep()))
-						}
-					}
-				})
-				left += int(swept.Load())
-				// Whoever comes last sees all, and so may those who are there then.
-				if c := tally(verdicts); c[ab.Tripped] != 1 || c[ab.Recovered] != 0 || !g.IsOpen(round) {
-					t.Fatalf("round %d: verdicts %v, %+v", round, verdicts, g.Snapshot(round))
-				}
-				if err := g.CheckQuiet(); err != nil {
-					t.Fatal(err)
-				}
-				g.ResetAll()
-			}
-			if left == 0 && runtime.GOMAXPROCS(0) > 1 && !testing.Short() {
-				t.Error("no key has left meanwhile")
 			}
 		})
+		left += int(swept.Load())
+		// Whoever comes last sees all, and so may those who are there then.
+		if c := tally(verdicts); c[ab.Tripped] != 1 || c[ab.Recovered] != 0 || !g.IsOpen(round) {
+			t.Fatalf("round %d: verdicts %v, %+v", round, verdicts, g.Snapshot(round))
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Fatal(err)
+		}
+		g.ResetAll()
+	}
+	if left == 0 && runtime.GOMAXPROCS(0) > 1 && !testing.Short() {
+		t.Error("no key has left meanwhile")
 	}
 }
 

@@ -81,12 +81,12 @@ const breakerStep = 128 * time.Millisecond
 
 // breakerSetup is what the first bytes of a program say.
 type breakerSetup struct {
-	group, idle, listens bool
-	settings             model.Settings
+	group, listens bool
+	settings       model.Settings
 }
 
 func breakerSetupOf(b, more byte) breakerSetup {
-	return breakerSetup{group: b%4 > 0, idle: b%4 == 3, listens: b >= 128, settings: interleavedSettings(b, more)}
+	return breakerSetup{group: b%4 > 0, listens: b >= 128, settings: interleavedSettings(b, more)}
 }
 
 // interleavedSettings are those of few failures, calls and steps of the clock.
@@ -112,9 +112,6 @@ func newBreakers(s breakerSetup, hear func(string, ab.Event)) breakers {
 	g := ab.GroupConfig[string]{Default: c}
 	if s.listens {
 		g.OnStateChange = hear
-	}
-	if s.idle {
-		g.IdleTimeout = breakerStep
 	}
 	return keyed{ab.MustNewGroup(g)}
 }

@@ -80,10 +80,10 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 		spec.Forget = forgetTime(counts ^ times)
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c, ForgetAfter: forgetting(spec.Forget)}))
 	case 3:
-		m.perKey, spec.Idle = true, [...]time.Duration{breakerTick, 0, 2 * breakerTick, 4 * breakerTick, 0}[times/60]
+		m.perKey = true
 		spec.Forget = forgetTime(counts ^ times)
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: c.Trip}, PerKey: func(string) ab.Config { return c }, IdleTimeout: spec.Idle,
+			Default: ab.Config{Trip: c.Trip}, PerKey: func(string) ab.Config { return c },
 			ForgetAfter: forgetting(spec.Forget),
 		}))
 	case 4:

@@ -14,7 +14,6 @@ import (
 type Breaker struct {
 	Settings
 	Keyed  bool
-	Idle   time.Duration // GroupConfig.IdleTimeout
 	Forget time.Duration // GroupConfig.ForgetAfter, or 0 for never
 	Now    time.Duration
 	Events []ab.Event
@@ -30,7 +29,6 @@ type Breaker struct {
 	long    bool          // that is more of them than some policies keep
 	timed   []call        // in windows
 	watched bool          // successes of the key count in windows too
-	healthy time.Duration // since when they do not
 	touched time.Duration // when it last counted what it is kept for
 }
 
@@ -71,7 +69,7 @@ func (b *Breaker) enter(s ab.State, why ab.Reason) {
 	if b.stay, b.inFlight = b.stay+1, 0; s != b.state {
 		b.state, b.ok, b.bad, b.period = s, 0, 0, b.stay
 	}
-	b.recent, b.timed, b.watched, b.healthy = nil, nil, false, b.Now
+	b.recent, b.timed, b.watched = nil, nil, false
 	switch s {
 	case ab.Closed:
 		b.Stats.Closed++

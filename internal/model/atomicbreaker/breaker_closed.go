@@ -80,14 +80,7 @@ func (b *Breaker) ResetAll() {
 
 // Sweep forgets what it may, and gives up the windows of a healthy key.
 func (b *Breaker) Sweep() {
-	if b.forget(); b.state != ab.Closed {
-		return
-	}
-	if b.Pristine() {
-		if b.Now-b.healthy >= b.Idle {
-			b.timed = nil
-		}
-	} else if count(b.recent) == 0 && b.quiet() {
+	if b.forget(); b.state == ab.Closed && count(b.recent) == 0 && b.quiet() {
 		b.recover()
 	}
 }
@@ -103,7 +96,7 @@ func (b *Breaker) quiet() bool {
 }
 
 // recover makes the key pristine.
-func (b *Breaker) recover() { b.recent, b.timed, b.watched, b.healthy = nil, nil, false, b.Now }
+func (b *Breaker) recover() { b.recent, b.timed, b.watched = nil, nil, false }
 
 // window is what the first windows of each kind hold: for failures, of those that
 // count calls if there are any.
