@@ -56,8 +56,8 @@ func (s *settings) inherit(old *settings) (more bool) {
 
 // Update gives the group other settings. If a setting is wrong it changes nothing,
 // and returns an error that names the setting and its value. The state of all keys
-// stays; see Breaker.Update. With PerKey, a stored key gets its new settings,
-// ForgetAfter among them, when it is next called.
+// stays; see Breaker.Update. With PerKey, a stored key gets its new settings, also
+// ForgetAfter and MaxOpen, when it is next called.
 //
 // OnStateChange replaces the listener that the group was made with, and nil silences
 // it. A group that was made without OnStateChange cannot get one.

@@ -19,11 +19,11 @@ func ExampleBreaker() {
 			"openTimeout": "30s",
 			"jitter": 0.2
 		},
-		"idleTimeout": "1m"
+		"forgetAfter": "10m"
 	}`
 	var document struct {
 		Default     settings.Breaker  `json:"default"`
-		IdleTimeout settings.Duration `json:"idleTimeout"`
+		ForgetAfter settings.Duration `json:"forgetAfter"`
 	}
 	decoder := json.NewDecoder(strings.NewReader(file))
 	decoder.DisallowUnknownFields()
@@ -33,7 +33,7 @@ func ExampleBreaker() {
 	}
 	upstream, err := atomicbreaker.NewGroup(atomicbreaker.GroupConfig[string]{
 		Default:     document.Default.Config(),
-		IdleTimeout: time.Duration(document.IdleTimeout),
+		ForgetAfter: time.Duration(document.ForgetAfter),
 		OnStateChange: func(host string, e atomicbreaker.Event) {
 			fmt.Println(host, "is", e.To)
 		},
