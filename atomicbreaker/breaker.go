@@ -110,3 +110,39 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error 
 	}
 	return p.run(ctx, fn)
 }
+
+// RecordSuccess reports a success of a call that has no permit. It clears the failures
+// of a closed breaker, and closes an open or half-open one, for which the verdict is
+// Recovered. It is Late only while the breaker is ForcedOpen.
+//
+// RecordSuccess is lock-free. It takes effect by one CAS, or when the state is read if
+// it changes nothing.
+func (b *Breaker) RecordSuccess() Verdict {
+	// LP(RecordSuccess): nothing to change in a closed breaker without failures.
+	if word(b.core.word.Load()).pristine() {
+		return Counted
+	}
+	return b.record(Success)
+}
+
+// RecordFailure reports a failure of a call that has no permit. It counts against a
+// closed breaker, and opens one that is half-open or whose open time has passed. While
+// the breaker is open the failure is Late.
+//
+// RecordFailure is lock-free. It takes effect by one CAS, or when the state is read if
+// it is late.
+func (b *Breaker) RecordFailure() Verdict { return b.record(Failure) }
+
+// record reports a result that no permit was asked for.
+func (b *Breaker) record(o Outcome) Verdict {
+	s := b.core.settings()
+	was := word(b.core.word.Load())
+	return b.core.conclude(was, was.stay(), result{outcome: o, how: direct}, s)
+}
+
+// IsOpen reports whether a call would be rejected outright: whether the breaker is Open
+// or ForcedOpen. It is false again as soon as the open time has passed, for all callers
+// alike; only Allow limits the number of probes.
+//
+// IsOpen is wait-free. It takes effect when the state is read.
+func (b *Breaker) IsOpen() bool { return b.State().rejects() }

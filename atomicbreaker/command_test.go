@@ -22,7 +22,8 @@ type subject struct {
 	disable       func()
 	state         func() ab.State
 	snapshot      func() ab.Snapshot
-	succeed, fail func() ab.Verdict // without a permit; nil for a Breaker
+	succeed, fail func() ab.Verdict // without a permit
+	isOpen        func() bool
 	stats         func() ab.Stats
 	events        *log
 }
@@ -36,7 +37,7 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 			c.OnStateChange = l.add
 			b := ab.MustNew(c)
 			f(t, subject{allow: b.Allow, reset: b.Reset, trip: b.Trip, halfOpen: b.HalfOpen, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
-				snapshot: b.Snapshot, stats: b.Stats, events: &l})
+				snapshot: b.Snapshot, succeed: b.RecordSuccess, fail: b.RecordFailure, isOpen: b.IsOpen, stats: b.Stats, events: &l})
 		})
 	})
 	t.Run("Group", func(t *testing.T) {
@@ -48,7 +49,7 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 				halfOpen: func() { g.HalfOpen("k") }, forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
 				state: func() ab.State { return g.State("k") }, snapshot: func() ab.Snapshot { return g.Snapshot("k") },
 				succeed: func() ab.Verdict { return g.RecordSuccess("k") }, fail: func() ab.Verdict { return g.RecordFailure("k") },
-				stats: g.Stats, events: &l,
+				isOpen: func() bool { return g.IsOpen("k") }, stats: g.Stats, events: &l,
 			})
 			if err := g.CheckQuiet(); err != nil {
 				t.Fatal(err)
@@ -125,10 +126,8 @@ func TestT63_ForceOpen(t *testing.T) {
 			reject(t, s.allow, ab.ErrOpen)
 			wantState(t, s.state(), ab.ForcedOpen)
 			s.left(t, math.MaxInt64)
-			if s.succeed != nil {
-				wantVerdict(t, s.succeed(), ab.Late)
-				wantVerdict(t, s.fail(), ab.Late)
-			}
+			wantVerdict(t, s.succeed(), ab.Late)
+			wantVerdict(t, s.fail(), ab.Late)
 		}
 		s.reset()
 		s.events.want(t, ab.Event{From: ab.ForcedOpen, Reason: ab.ReasonReset})
@@ -150,6 +149,70 @@ func TestT63_ForceOpen(t *testing.T) {
 	})
 }
 
+// What is recorded without a permit counts while closed, closes what is open and opens
+// what may be tried.
+func TestRecord(t *testing.T) {
+	byHand(t, ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}, func(t *testing.T, s subject) {
+		is := func(want ab.State) {
+			t.Helper()
+			wantState(t, s.state(), want)
+			if got := s.isOpen(); got != (want == ab.Open || want == ab.ForcedOpen) {
+				t.Fatalf("IsOpen %v while %v", got, want)
+			}
+		}
+		wantVerdict(t, s.succeed(), ab.Counted)
+		wantVerdict(t, s.fail(), ab.Counted)
+		is(ab.Closed)
+		wantVerdict(t, s.succeed(), ab.Counted)
+		wantVerdict(t, s.fail(), ab.Counted)
+		wantVerdict(t, s.fail(), ab.Tripped)
+		is(ab.Open)
+		wantVerdict(t, s.fail(), ab.Late) // open: nobody should have called
+		time.Sleep(time.Second)
+		is(ab.HalfOpen)
+		wantVerdict(t, s.fail(), ab.Tripped) // its time had passed
+		time.Sleep(time.Second)
+		p := admit(t, s.allow)
+		is(ab.HalfOpen)
+		wantVerdict(t, s.fail(), ab.Tripped) // half-open
+		wantVerdict(t, p.Success(), ab.Late)
+		is(ab.Open)
+		wantVerdict(t, s.succeed(), ab.Recovered) // open
+		is(ab.Closed)
+		fail(t, s.allow, 2)
+		time.Sleep(time.Second)
+		admit(t, s.allow)
+		wantVerdict(t, s.succeed(), ab.Recovered) // half-open
+		is(ab.Closed)
+		s.forceOpen()
+		is(ab.ForcedOpen)
+		s.disable()
+		is(ab.Disabled)
+	})
+}
+
+// What is recorded also counts in windows and among the last calls, and a shadow is
+// never open.
+func TestRecordByPolicy(t *testing.T) {
+	for name, c := range map[string]ab.Config{
+		"window":  {Trip: ab.FailureRate(0.5, 3, time.Minute)},
+		"history": {Trip: ab.KOfN(2, 4)},
+		"long":    {Trip: ab.KOfN(2, 100)},
+		"shadow":  {Trip: ab.KOfN(2, 4), Shadow: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, c, func(t *testing.T, s subject) {
+				wantVerdict(t, s.fail(), ab.Counted)
+				wantVerdict(t, s.succeed(), ab.Counted)
+				wantVerdict(t, s.fail(), ab.Tripped)
+				if s.isOpen() == c.Shadow {
+					t.Fatalf("IsOpen %v", !c.Shadow)
+				}
+			})
+		})
+	}
+}
+
 // What is disabled lets all through, counts nothing and says so.
 func TestDisable(t *testing.T) {
 	byHand(t, oneSecond, func(t *testing.T, s subject) {
@@ -166,10 +229,8 @@ func TestDisable(t *testing.T) {
 		wantVerdict(t, admit(t, s.allow).Cancel(), ab.Counted)
 		wantVerdict(t, admit(t, s.allow).Done(errBoom), ab.Counted)
 		wantVerdict(t, admit(t, s.allow).Trip(-1), ab.Counted)
-		if s.succeed != nil {
-			wantVerdict(t, s.succeed(), ab.Counted)
-			wantVerdict(t, s.fail(), ab.Counted)
-		}
+		wantVerdict(t, s.succeed(), ab.Counted)
+		wantVerdict(t, s.fail(), ab.Counted)
 		if got := s.snapshot(); got.Failures != 0 || got.RetryAfter != 0 {
 			t.Fatalf("%+v", got)
 		}

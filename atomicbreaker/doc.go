@@ -30,7 +30,7 @@
 // # When to use it
 //
 // Use a breaker where many goroutines call a thing that may be down. If a call is admitted and reported in different
-// places, use Allow and the Permit; if calls cannot be wrapped, Group.IsOpen, RecordSuccess and RecordFailure. A breaker
+// places, use Allow and the Permit; if calls cannot be wrapped, IsOpen, RecordSuccess and RecordFailure. A breaker
 // limits neither concurrency nor rates, sets no deadlines, counts a call only when it ends, and is local to its process.
 //
 // Do not nest a breaker, or a key of a Group, in itself: once it is half-open, the outer call is the probe, the inner one

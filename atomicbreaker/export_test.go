@@ -2,14 +2,6 @@ package atomicbreaker
 
 import "fmt"
 
-// record reports a result without a permit, as Group.RecordFailure does.
-func (c *core) record(r result) (Verdict, step) {
-	r.how |= direct
-	s := c.settings()
-	was := word(c.word.Load())
-	return c.apply(was, was.stay(), r, s)
-}
-
 // ProbeGeneration returns the generation of a permit that is a probe.
 func (p Permit) ProbeGeneration() (gen int, probe bool) {
 	w := p.stay()

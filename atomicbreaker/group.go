@@ -259,8 +259,7 @@ func (g *Group[K]) IsOpen(k K) bool {
 		return false
 	}
 	v := ks.read(c)
-	s := v.doing()
-	return s == Open || s == ForcedOpen
+	return v.doing().rejects()
 }
 
 // State returns how the group would treat a call for k now; see

@@ -166,30 +166,6 @@ func TestResetAllVoidsResults(t *testing.T) {
 	wantVerdict(t, fail(t, keyed(g, "failing"), 2), ab.Counted)
 }
 
-func TestRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
-		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
-		wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
-		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
-		wantVerdict(t, g.RecordFailure("k"), ab.Tripped)
-		wantVerdict(t, g.RecordFailure("k"), ab.Late) // open: nobody should have called
-		time.Sleep(time.Second)
-		wantVerdict(t, g.RecordFailure("k"), ab.Tripped) // its time had passed
-		time.Sleep(time.Second)
-		p := admit(t, keyed(g, "k"))
-		wantVerdict(t, g.RecordFailure("k"), ab.Tripped) // half-open
-		wantVerdict(t, p.Success(), ab.Late)
-		wantVerdict(t, g.RecordSuccess("k"), ab.Recovered) // open
-		time.Sleep(time.Second)
-		fail(t, keyed(g, "k"), 2)
-		time.Sleep(time.Second)
-		admit(t, keyed(g, "k"))
-		wantVerdict(t, g.RecordSuccess("k"), ab.Recovered) // half-open
-		wantState(t, g.State("k"), ab.Closed)
-	})
-}
-
 // T55: nothing but time and success gets an open key out of the group.
 func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,9 +23,10 @@ func (l *lone) allow(slot int, _ string) (err error) {
 func (l *lone) report(slot int, o Outcome) Verdict { return reportTo(l.permits[slot], o) }
 
 func (l *lone) record(_ string, o Outcome) Verdict {
-	v, did := l.core.record(result{outcome: o})
-	did.owed.deliver()
-	return l.core.settings().counters.verdict(v)
+	if o == Success {
+		return l.RecordSuccess()
+	}
+	return l.RecordFailure()
 }
 
 func (l *lone) state(string) State { return l.State() }

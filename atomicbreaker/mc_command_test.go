@@ -25,6 +25,15 @@ func endsIn(slot int, d time.Duration) order {
 	return order{Name: fmt.Sprintf("Trip(%v) of %d", d, slot), Do: func(b ruled) any { return b.tripped(slot, d) }}
 }
 
+func records(o Outcome) order {
+	return order{Name: "Record" + o.String(), Do: func(b ruled) any {
+		if o == Success {
+			return b.RecordSuccess()
+		}
+		return b.RecordFailure()
+	}}
+}
+
 func tripsFor(d time.Duration) order {
 	return order{Name: fmt.Sprintf("Trip(%v)", d), Do: func(b ruled) any { b.Trip(d); return nil }}
 }
@@ -138,6 +147,10 @@ func TestByHand(t *testing.T) {
 		"two late results":          {before: append(two[:2:2], resets), threads: orders{{ends(0, Success)}, {ends(1, Failure)}}},
 		"two resets":                {before: two, threads: orders{{resets}, {resets}}},
 		"Updates keep what is open": {before: two, threads: orders{{updates(Config{OpenTimeout: time.Hour}), tripsFor(0)}, {updates(Config{OpenTimeout: time.Minute})}}},
+		"recorded, and a result":    {before: append(two[:2:2], failed...), threads: orders{{records(Failure), observes}, {ends(0, Failure), records(Success)}}},
+		"recorded, and a probe":     {before: trying, threads: orders{{records(Failure)}, {ends(2, Success), records(Success)}}},
+		"recorded among K of N":     {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{records(Failure), records(Failure)}, {ends(0, Failure), records(Success)}}},
+		"recorded, and ForceOpen":   {before: tripped, threads: orders{{records(Success)}, {forces}}},
 		"by hand among K of N":      {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), tripsFor(0)}, {ends(1, Success), resets}}},
 	} {
 		r.listens = true

@@ -48,6 +48,9 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Breaker: the first success after failures", plain(never, fails, ok), mc.Cost{Loads: 4, RMWs: 1}, 0)
 	mc.CheckCost(t, "Breaker: a failure, and then a success", plain(never, nothing, func(b *Breaker) { fails(b); ok(b) }), mc.Cost{Loads: 7, RMWs: 2}, 4, 13.52, 49.04)
 	mc.CheckCost(t, "Breaker: a call that is rejected", plain(once, func(b *Breaker) { fails(b); b.Allow() }, func(b *Breaker) { b.Allow() }), mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
+	mc.CheckCost(t, "Breaker: RecordSuccess while healthy", plain(Config{}, nothing, func(b *Breaker) { b.RecordSuccess() }), mc.Cost{Loads: 1}, 0)
+	mc.CheckCost(t, "Breaker: RecordFailure, below the threshold", plain(never, nothing, func(b *Breaker) { b.RecordFailure() }), mc.Cost{Loads: 2, RMWs: 1}, 3, 15, 127)
+	mc.CheckCost(t, "Breaker: IsOpen", plain(never, nothing, func(b *Breaker) { b.IsOpen() }), mc.Cost{Loads: 2}, 0)
 	mc.CheckCost(t, "Breaker: State", plain(never, nothing, func(b *Breaker) { b.State() }), mc.Cost{Loads: 2}, 0)
 
 	var (

@@ -82,8 +82,8 @@ func TestSealTellsWhatItResets(t *testing.T) {
 		g.state.Store(&newKeyedState(g).presence)
 		m.Go(func() { old.seal(c).deliver() })
 		m.Go(func() {
-			c.record(result{outcome: Success})
-			if _, did := c.record(result{outcome: Failure}); did.flags&wrote != 0 {
+			recordIn(c, Success)
+			if _, did := recordIn(c, Failure); did.flags&wrote != 0 {
 				failed.Add(1)
 			}
 		})
@@ -93,4 +93,10 @@ func TestSealTellsWhatItResets(t *testing.T) {
 			}
 		})
 	})
+}
+
+// recordIn reports a result without a permit to a cell, and delivers nothing.
+func recordIn(c *cell, o Outcome) (Verdict, step) {
+	was := word(c.word.Load())
+	return c.apply(was, was.stay(), result{outcome: o, how: direct}, c.settings())
 }

@@ -13,6 +13,8 @@ type ruled interface {
 	allow(slot int) error
 	report(slot int, o Outcome) Verdict
 	tripped(slot int, d time.Duration) Verdict
+	RecordSuccess() Verdict
+	RecordFailure() Verdict
 	Trip(d time.Duration)
 	HalfOpen()
 	ForceOpen()

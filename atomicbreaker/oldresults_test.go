@@ -48,9 +48,7 @@ func TestT9_FailuresWhileOpenProlongNothing(t *testing.T) {
 			for i := range 9 {
 				time.Sleep(100 * time.Millisecond)
 				wantVerdict(t, old[4+i].Failure(), ab.Late)
-				if s.fail != nil {
-					wantVerdict(t, s.fail(), ab.Late)
-				}
+				wantVerdict(t, s.fail(), ab.Late)
 				s.left(t, time.Second-time.Duration(i+1)*100*time.Millisecond)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -149,11 +147,9 @@ func TestT23_ReportsTakeNoPlace(t *testing.T) {
 			}
 		}
 		s.events.want(t)
-		if s.succeed != nil {
-			wantVerdict(t, s.succeed(), ab.Recovered)
-			s.events.want(t, ab.Event{From: ab.Open, Reason: ab.ReasonRecordSuccess, Streak: 1})
-			open(t, s.allow)
-		}
+		wantVerdict(t, s.succeed(), ab.Recovered)
+		s.events.want(t, ab.Event{From: ab.Open, Reason: ab.ReasonRecordSuccess, Streak: 1})
+		open(t, s.allow)
 		p := admit(t, s.allow)
 		reject(t, s.allow, ab.ErrTooManyProbes)
 		wantVerdict(t, p.Success(), ab.Recovered)

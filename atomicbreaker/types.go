@@ -32,6 +32,9 @@ func (s State) String() string {
 	})
 }
 
+// rejects reports whether the breaker rejects calls outright.
+func (s State) rejects() bool { return s == Open || s == ForcedOpen }
+
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 

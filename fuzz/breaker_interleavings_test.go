@@ -53,7 +53,9 @@ type alone struct {
 
 func (a alone) Allow(string) (ab.Permit, error) { return a.b.Allow() }
 func (a alone) State(string) ab.State           { return a.b.State() }
-func (a alone) IsOpen(string) bool              { return a.b.State() == ab.Open }
+func (a alone) IsOpen(string) bool              { return a.b.IsOpen() }
+func (a alone) RecordSuccess(string) ab.Verdict { return a.b.RecordSuccess() }
+func (a alone) RecordFailure(string) ab.Verdict { return a.b.RecordFailure() }
 func (a alone) Reset(string)                    { a.b.Reset() }
 func (a alone) ResetAll()                       { a.b.Reset() }
 func (a alone) Sweep() int                      { return 0 }
@@ -228,9 +230,14 @@ func decodeBreaker(code interleave.Code, _ int, inside func() (breakerOp, bool))
 	case 11:
 		return breakerReset(0)
 	case 12:
+		if code.Arg%2 == 1 {
+			return breakerIsOpen(0)
+		}
 		return breakerState(0)
 	case 13:
 		return breakerSnapshots(false)
+	case 14:
+		return breakerRecord(0, ab.Outcome(code.Arg%2))
 	default:
 		return breakerTime(1 + code.Arg%2)
 	}

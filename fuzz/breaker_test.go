@@ -155,9 +155,11 @@ func (m *breakerMachine) step(op, arg byte) {
 		for _, spec := range m.models {
 			spec.Now = time.Since(m.start)
 		}
-	case 8, 9, 10, 11:
+	case 8, 9:
+		m.record(op, key)
+	case 10, 11:
 		if m.group != nil {
-			m.groupStep(op, key)
+			m.groupStep(op)
 		}
 	case 15:
 		m.doneTrip(arg)
@@ -170,15 +172,23 @@ func (m *breakerMachine) step(op, arg byte) {
 	}
 }
 
-func (m *breakerMachine) groupStep(op byte, key int) {
+// record reports a result without a permit.
+func (m *breakerMachine) record(op byte, key int) {
 	name, spec := breakerNames[key], m.models[key]
+	success, failure := func() ab.Verdict { return m.group.RecordSuccess(name) }, func() ab.Verdict { return m.group.RecordFailure(name) }
+	if m.breaker != nil {
+		success, failure = m.breaker.RecordSuccess, m.breaker.RecordFailure
+	}
+	if op == 8 {
+		m.verdict(success, spec.RecordSuccess(), "RecordSuccess")
+	} else {
+		m.verdict(failure, spec.RecordFailure(), "RecordFailure")
+	}
+	m.heard(key)
+}
+
+func (m *breakerMachine) groupStep(op byte) {
 	switch op {
-	case 8:
-		m.verdict(func() ab.Verdict { return m.group.RecordSuccess(name) }, spec.RecordSuccess(), "RecordSuccess")
-		m.heard(key)
-	case 9:
-		m.verdict(func() ab.Verdict { return m.group.RecordFailure(name) }, spec.RecordFailure(), "RecordFailure")
-		m.heard(key)
 	case 10:
 		m.survive(m.group.ResetAll)
 		for key, spec := range m.models {
@@ -328,6 +338,7 @@ func (m *breakerMachine) compare() {
 		got.Generation = 0 // the model counts stays, without a limit
 		require.Equal(m.t, m.models[0].Snapshot(), got)
 		require.Equal(m.t, got.State, m.breaker.State())
+		require.Equal(m.t, got.State == ab.Open || got.State == ab.ForcedOpen, m.breaker.IsOpen())
 		require.Equal(m.t, m.models[0].Stats, m.breaker.Stats())
 		return
 	}

@@ -58,19 +58,17 @@ type realBreaker struct{ b *ab.Breaker }
 
 func newRealBreaker(l *breakerLimits) group { return realBreaker{ab.MustNew(l.config())} }
 
-func (r realBreaker) Allow(string) (permit, error)   { return r.b.Allow() }
-func (r realBreaker) State(string) ab.State          { return r.b.State() }
-func (r realBreaker) Reset(string)                   { r.b.Reset() }
-func (r realBreaker) ResetAll()                      { r.b.Reset() }
-func (r realBreaker) Trip(_ string, d time.Duration) { r.b.Trip(d) }
-func (r realBreaker) ForceOpen(string)               { r.b.ForceOpen() }
-func (r realBreaker) Disable(string)                 { r.b.Disable() }
-func (r realBreaker) Len() int                       { return 1 }
-
-func (r realBreaker) IsOpen(string) bool {
-	s := r.b.State()
-	return s == ab.Open || s == ab.ForcedOpen
-}
+func (r realBreaker) Allow(string) (permit, error)    { return r.b.Allow() }
+func (r realBreaker) State(string) ab.State           { return r.b.State() }
+func (r realBreaker) Reset(string)                    { r.b.Reset() }
+func (r realBreaker) ResetAll()                       { r.b.Reset() }
+func (r realBreaker) Trip(_ string, d time.Duration)  { r.b.Trip(d) }
+func (r realBreaker) ForceOpen(string)                { r.b.ForceOpen() }
+func (r realBreaker) Disable(string)                  { r.b.Disable() }
+func (r realBreaker) Len() int                        { return 1 }
+func (r realBreaker) IsOpen(string) bool              { return r.b.IsOpen() }
+func (r realBreaker) RecordSuccess(string) ab.Verdict { return r.b.RecordSuccess() }
+func (r realBreaker) RecordFailure(string) ab.Verdict { return r.b.RecordFailure() }
 
 func (r realBreaker) Do(ctx context.Context, _ string, fn func(context.Context) error) error {
 	return r.b.Do(ctx, fn)

@@ -37,7 +37,7 @@ type group interface {
 	Len() int
 }
 
-// recorder is what groups can do and breakers cannot.
+// recorder is what can report without a permit.
 type recorder interface {
 	RecordSuccess(k string) ab.Verdict
 	RecordFailure(k string) ab.Verdict

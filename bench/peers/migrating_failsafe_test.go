@@ -470,14 +470,17 @@ var failsafeRows = []row{
 	}},
 	{"state", func(t *testing.T) {
 		b := newFS().Build()
-		p := pair{failsafeSide(t, b), latchfreeSide(t, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})}
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		p := pair{failsafeSide(t, b), breakerSide(t, ours)}
 		assert.True(t, b.IsClosed())
 		p.admits(1, errCall)
 		p.is(isOpen)
+		assert.True(t, b.IsOpen() && ours.IsOpen())
 		pass(time.Minute)
 		p.peer.is(isOpen) // until somebody asks for a permit
 		assert.True(t, b.IsOpen())
 		p.ours.is(isHalfOpen)
+		assert.False(t, ours.IsOpen())
 		p.start()
 		p.is(isHalfOpen)
 		assert.True(t, b.IsHalfOpen())
@@ -532,23 +535,21 @@ var failsafeRows = []row{
 	}},
 	{"record", func(t *testing.T) {
 		peer := newFS().WithFailureThreshold(2).Build()
-		ours := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-			Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)},
-		})
-		p := pair{failsafeSide(t, peer), groupSide(t, ours, "db-1")}
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+		p := pair{failsafeSide(t, peer), breakerSide(t, ours)}
 		peer.RecordFailure()
-		ours.RecordFailure("db-1")
+		ours.RecordFailure()
 		peer.RecordSuccess()
-		ours.RecordSuccess("db-1")
+		ours.RecordSuccess()
 		peer.RecordFailure()
-		ours.RecordFailure("db-1")
+		ours.RecordFailure()
 		p.is(isClosed)
 		peer.RecordFailure()
-		ours.RecordFailure("db-1")
+		ours.RecordFailure()
 		p.is(isOpen)
 		// A success then closes ours.
 		peer.RecordSuccess()
-		ours.RecordSuccess("db-1")
+		ours.RecordSuccess()
 		p.peer.is(isOpen)
 		p.ours.is(isClosed)
 	}},
