@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,16 +189,38 @@ func TestBackoffDoublesUpToMax(t *testing.T) {
 	})
 }
 
+// Without a MaxOpenTimeout above OpenTimeout, each opening lasts for OpenTimeout.
+func TestOpenTimeIsConstant(t *testing.T) {
+	for _, c := range []ab.Config{{}, {OpenTimeout: time.Second}, {OpenTimeout: time.Second, MaxOpenTimeout: time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			c.Trip = ab.Consecutive(1)
+			b, want := ab.MustNew(c), cmp.Or(c.OpenTimeout, ab.DefaultOpenTimeout)
+			fail(t, b.Allow, 1)
+			for range 40 { // beyond the longest streak
+				if got := b.Snapshot().RetryAfter; got != want {
+					t.Fatalf("%+v: RetryAfter %v, want %v", c, got, want)
+				}
+				time.Sleep(want)
+				wantVerdict(t, admit(t, b.Allow).Failure(), ab.Tripped)
+			}
+			if s := b.Snapshot(); s.Streak != 31 {
+				t.Fatalf("streak %d, want 31", s.Streak)
+			}
+		})
+	}
+}
+
+// What Backoff says is bounded by ten times OpenTimeout, unless MaxOpenTimeout is set.
 func TestBackoffDefaultMaxIsTenfold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, Backoff: func(streak int) time.Duration { return time.Duration(streak) * 4 * time.Second }})
 		fail(t, b.Allow, 1)
-		for range 40 { // beyond the longest streak
-			time.Sleep(10 * time.Second)
+		for _, want := range []time.Duration{4, 8, 10, 10} {
+			if got := b.Snapshot().RetryAfter; got != want*time.Second {
+				t.Fatalf("RetryAfter %v, want %vs", got, int(want))
+			}
+			time.Sleep(want * time.Second)
 			wantVerdict(t, admit(t, b.Allow).Failure(), ab.Tripped)
-		}
-		if s := b.Snapshot(); s.RetryAfter != 10*time.Second || s.Streak != 31 {
-			t.Fatalf("RetryAfter %v, streak %d, want 10s, 31", s.RetryAfter, s.Streak)
 		}
 	})
 }
@@ -371,8 +394,8 @@ func TestT41_PanicInClassify(t *testing.T) {
 // taken.
 func TestT27_PanicAndGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second})
-		g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}})
 		ends := map[string]func(){
 			"panic":  func() { defer func() { recover() }(); endWithPanic(b, g) },
 			"goexit": func() { goexit(func() { endWithGoexit(b, g) }) },

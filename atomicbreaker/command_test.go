@@ -152,7 +152,7 @@ func TestT63_ForceOpen(t *testing.T) {
 // What is recorded without a permit counts while closed, closes what is open and opens
 // what may be tried.
 func TestRecord(t *testing.T) {
-	byHand(t, ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}, func(t *testing.T, s subject) {
+	byHand(t, ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 		is := func(want ab.State) {
 			t.Helper()
 			wantState(t, s.state(), want)

@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +26,18 @@ type Config struct {
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe
-	// through. It may end up to a millisecond early, and is never longer. Zero
-	// means one minute, a negative value means until Reset. It is at most 365 days.
+	// through, each time unless MaxOpenTimeout or Backoff says otherwise. It may end
+	// up to a millisecond early, and is never longer. Zero means one minute, a
+	// negative value means until Reset. It is at most 365 days.
 	OpenTimeout time.Duration
 
-	// MaxOpenTimeout bounds how long Backoff and Trip may make the breaker stay
-	// open, also if OpenTimeout is negative. It must not be below OpenTimeout, nor
-	// above 365 days. Zero means ten times OpenTimeout, or 365 days if that is less
-	// or OpenTimeout is negative.
+	// MaxOpenTimeout, where it is above OpenTimeout, makes each opening in a row last
+	// twice as long as the one before, up to MaxOpenTimeout. Zero means that all last
+	// for OpenTimeout. It must not be below OpenTimeout, nor above 365 days.
+	//
+	// MaxOpenTimeout also bounds what Backoff returns and the d of Trip(d), which a
+	// server may have chosen. There, zero means ten times OpenTimeout, or 365 days if
+	// that is less or OpenTimeout is negative.
 	MaxOpenTimeout time.Duration
 
 	// Jitter is the part of an open time that is left to chance, from 0 to 1:
@@ -43,8 +48,8 @@ type Config struct {
 
 	// Backoff returns how long the breaker stays open the streak-th time in a
 	// row, counted from 1 since it was last closed. A result of zero or less
-	// means OpenTimeout, and one above MaxOpenTimeout means MaxOpenTimeout. A nil
-	// Backoff doubles OpenTimeout each time, unless that is negative.
+	// means OpenTimeout, and one above MaxOpenTimeout means MaxOpenTimeout. With a nil
+	// Backoff, OpenTimeout and MaxOpenTimeout say it.
 	//
 	// Backoff is called whenever settings are checked, once for each streak from
 	// 1 to 31, and never when the breaker opens; longer streaks count as 31. New,
@@ -99,7 +104,7 @@ const DefaultOpenTimeout = time.Minute
 
 const (
 	defaultThreshold    = 5
-	defaultOpenGrowth   = 10
+	defaultMaxOpen      = 10 // times OpenTimeout
 	defaultProbeTimeout = 10 * time.Second
 )
 
@@ -113,8 +118,9 @@ type settings struct {
 	listens      bool // whether events are published
 	classify     func(context.Context, error) Outcome
 	openTimeout  time.Duration   // latched, or positive
-	maxOpen      time.Duration   // positive
-	backoff      []time.Duration // by streak-1, of Config.Backoff; nil doubles
+	growTo       time.Duration   // up to which openTimeout doubles; unused if that is latched
+	maxOpen      time.Duration   // positive; of Trip and backoff
+	backoff      []time.Duration // by streak-1, of Config.Backoff, or nil
 	openBound    uint64          // no deadline is set further ahead, in openTicks
 	probeTimeout time.Duration
 	leaseBound   time.Duration // no lease is longer: the largest ProbeTimeout since New
@@ -200,11 +206,12 @@ func (c *Config) compileOpen(s *settings) error {
 	case s.openTimeout > longestOpen:
 		return fmt.Errorf("atomicbreaker: Config.OpenTimeout %v: must be at most %v", c.OpenTimeout, longestOpen)
 	}
+	s.growTo = cmp.Or(c.MaxOpenTimeout, s.openTimeout)
 	switch s.maxOpen = c.MaxOpenTimeout; {
 	case s.maxOpen == 0 && s.openTimeout == latched:
 		s.maxOpen = longestOpen
 	case s.maxOpen == 0:
-		s.maxOpen = min(s.openTimeout*defaultOpenGrowth, longestOpen)
+		s.maxOpen = min(s.openTimeout*defaultMaxOpen, longestOpen)
 	case s.maxOpen < max(0, s.openTimeout) || s.maxOpen > longestOpen:
 		return fmt.Errorf("atomicbreaker: Config.MaxOpenTimeout %v: must be 0 or in %v..%v", c.MaxOpenTimeout, max(0, s.openTimeout), longestOpen)
 	}

@@ -107,7 +107,7 @@ func TestT29_FewProbesDecide(t *testing.T) {
 	for _, policy := range []ab.Policy{
 		ab.FailureRate(0.5, 100, time.Hour), ab.FailureCount(100, time.Hour), ab.SlowRate(0.5, time.Second, 100, time.Hour), ab.KOfN(30, 32), ab.Consecutive(100),
 	} {
-		subjects(t, ab.Config{Trip: policy, OpenTimeout: time.Second, MaxOpenTimeout: time.Second, Probes: 1, CloseAfter: 2}, func(t *testing.T, allow allower, reset func()) {
+		subjects(t, ab.Config{Trip: policy, OpenTimeout: time.Second, Probes: 1, CloseAfter: 2}, func(t *testing.T, allow allower, reset func()) {
 			wantVerdict(t, admit(t, allow).Trip(0), ab.Tripped)
 			for range 3 {
 				time.Sleep(time.Second)

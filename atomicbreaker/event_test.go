@@ -20,7 +20,7 @@ func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	n := rounds(2000)
 	var classified, backedOff, told atomic.Int64
 	b := ab.MustNew(ab.Config{
-		Trip: ab.Consecutive(3), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 2,
+		Trip: ab.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2,
 		Classify:      func(context.Context, error) ab.Outcome { classified.Add(1); return ab.Failure },
 		Backoff:       func(int) time.Duration { backedOff.Add(1); return time.Millisecond },
 		OnStateChange: func(ab.Event) { told.Add(1) },
@@ -67,7 +67,7 @@ func TestT6_StressChangesMeet(t *testing.T) {
 			}
 		}
 		var l log
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, OnStateChange: l.add})
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, OnStateChange: l.add})
 		together(4, func(i int) {
 			for j := range 20 {
 				switch p, err := b.Allow(); {

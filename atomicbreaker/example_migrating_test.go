@@ -19,10 +19,9 @@ import (
 func Example_migratingDefaults() {
 	// gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "billing"})
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Name:           "billing",
-		Trip:           atomicbreaker.Consecutive(6), // more than 5
-		OpenTimeout:    time.Minute,
-		MaxOpenTimeout: time.Minute, // each time
+		Name:        "billing",
+		Trip:        atomicbreaker.Consecutive(6), // more than 5
+		OpenTimeout: time.Minute,
 	})
 
 	// cb.Execute(fn)
@@ -37,7 +36,7 @@ func Example_migratingDefaults() {
 func Example_migratingTwoStep() {
 	// cb := gobreaker.NewTwoStepCircuitBreaker[int](gobreaker.Settings{})
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.Consecutive(6), OpenTimeout: time.Minute, MaxOpenTimeout: time.Minute,
+		Trip: atomicbreaker.Consecutive(6), OpenTimeout: time.Minute,
 	})
 
 	handle := func(call func() error) error {
@@ -102,8 +101,8 @@ func Example_migratingFunction() {
 
 func Example_migratingTimeout() {
 	// gobreaker.Settings{Timeout: 30 * time.Second}
-	constant := atomicbreaker.Config{OpenTimeout: 30 * time.Second, MaxOpenTimeout: 30 * time.Second}
-	doubles := atomicbreaker.Config{OpenTimeout: 30 * time.Second}
+	constant := atomicbreaker.Config{OpenTimeout: 30 * time.Second}
+	doubles := atomicbreaker.Config{OpenTimeout: 30 * time.Second, MaxOpenTimeout: 5 * time.Minute}
 
 	for _, c := range []atomicbreaker.Config{constant, doubles} {
 		b := atomicbreaker.MustNew(c)
@@ -196,7 +195,7 @@ func Example_migratingGroup() {
 	// var mu sync.Mutex; breakers := map[string]*gobreaker.CircuitBreaker[string]{}
 	hosts := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(6), OpenTimeout: 30 * time.Second, MaxOpenTimeout: 30 * time.Second,
+			Trip: atomicbreaker.Consecutive(6), OpenTimeout: 30 * time.Second,
 		},
 	})
 	reply, err := atomicbreaker.ExecuteGroup(context.Background(), hosts, "db-1", func(context.Context) (string, error) {
@@ -213,9 +212,8 @@ func Example_migratingFailsafe() {
 	// 	WithDelay(30 * time.Second).
 	// 	Build()
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip:           atomicbreaker.FailureRate(0.5, 20, time.Minute),
-		OpenTimeout:    30 * time.Second,
-		MaxOpenTimeout: 30 * time.Second,
+		Trip:        atomicbreaker.FailureRate(0.5, 20, time.Minute),
+		OpenTimeout: 30 * time.Second,
 
 		// Three failures of five open it again, and two do not.
 		Probes: 5, CloseAfter: 5, ProbeFailureRate: 2.5 / 5,
@@ -240,7 +238,7 @@ func Example_migratingResilience4j() {
 	// document.
 	document := `{
 		"trip": "AnyOf(FailureRate(0.5, 100, 100s), SlowRate(1, 1m, 100, 100s))",
-		"openTimeout": "1m", "maxOpenTimeout": "1m",
+		"openTimeout": "1m",
 		"probes": 10, "closeAfter": 10, "probeFailureRate": 0.5
 	}`
 	var s settings.Breaker
@@ -268,9 +266,8 @@ func Example_migratingResilience4j() {
 func Example_migratingPolly() {
 	// new CircuitBreakerStrategyOptions()
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip:           atomicbreaker.FailureRate(0.1, 100, 30*time.Second),
-		OpenTimeout:    5 * time.Second,
-		MaxOpenTimeout: 5 * time.Second,
+		Trip:        atomicbreaker.FailureRate(0.1, 100, 30*time.Second),
+		OpenTimeout: 5 * time.Second,
 	})
 	for i := range 100 {
 		permit, _ := b.Allow()

@@ -55,7 +55,7 @@ func TestEvents(t *testing.T) {
 		var l log
 		all := log{}
 		b := ab.MustNew(ab.Config{
-			Name: "db", Trip: ab.Consecutive(3), OpenTimeout: time.Second, Probes: 3, CloseAfter: 2, ProbeTimeout: time.Second,
+			Name: "db", Trip: ab.Consecutive(3), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second, Probes: 3, CloseAfter: 2, ProbeTimeout: time.Second,
 			OnStateChange: func(e ab.Event) { l.add(e); all.add(e) },
 		})
 		b.Reset()
@@ -114,7 +114,7 @@ func TestEventsWithoutPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default:       ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second},
+			Default:       ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second},
 			OnStateChange: func(k string, e ab.Event) { l.add(e) },
 		})
 		closedToOpen := ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 2, Streak: 1, OpenFor: time.Second}
@@ -260,7 +260,7 @@ func TestT36_ListenersMayFail(t *testing.T) {
 				}
 			}
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, OnStateChange: func(e ab.Event) { l.add(e); end() }})
+				b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: func(e ab.Event) { l.add(e); end() }})
 				ends(func() { admit(t, b.Allow).Failure() })
 				wantState(t, b.State(), ab.Open)
 				time.Sleep(2 * time.Second)

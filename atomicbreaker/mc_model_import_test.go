@@ -20,7 +20,7 @@ func init() {
 func modelSettings(c atomicbreaker.Config) model.Settings {
 	s := model.Settings{
 		Probes: max(c.Probes, 1), CloseAfter: max(c.CloseAfter, 1), ProbeRate: c.ProbeFailureRate,
-		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Shadow: c.Shadow,
+		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow,
 	}
 	s.MaxOpen = 10 * s.OpenFor
 	for _, r := range atomicbreaker.ModelRules(c.Trip) {

@@ -17,7 +17,7 @@ import (
 )
 
 func tripping(f func(ab.Counts) bool) ab.Config {
-	return ab.Config{Trip: ab.TripFunc(time.Minute, time.Second, f), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}
+	return ab.Config{Trip: ab.TripFunc(time.Minute, time.Second, f), OpenTimeout: time.Second}
 }
 
 // The function is asked after each failure and each slow call, and after nothing

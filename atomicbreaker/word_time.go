@@ -68,8 +68,8 @@ func (s *settings) openFor(streak int) time.Duration {
 		return s.backoff[streak-1]
 	case d == latched:
 		return latched
-	case d > s.maxOpen>>(streak-1): // d<<(streak-1) > maxOpen, without overflow
-		return s.maxOpen
+	case d > s.growTo>>(streak-1): // d<<(streak-1) > growTo, without overflow
+		return s.growTo
 	default:
 		return d << (streak - 1)
 	}

@@ -45,13 +45,16 @@ func breakerSettings(policy, counts, times byte) model.Settings {
 		OpenFor:   time.Duration(1+times%3) * breakerTick, ProbeTimeout: time.Duration(1+times/3%4) * breakerTick,
 	}
 	s.MaxOpen = s.OpenFor * time.Duration(1+times/12%5)
+	if s.Constant = times/12%5 == 4; s.Constant {
+		s.MaxOpen = 10 * s.OpenFor
+	}
 	return s
 }
 
 // defaultSettings are those of the zero Breaker and the zero Group.
 var defaultSettings = model.Settings{
 	Policy: model.Policy{{Why: ab.ReasonThreshold, N: 5}}, Probes: 1, CloseAfter: 1,
-	OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute,
+	OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute, Constant: true,
 }
 
 // forgetTime is after how long a key is forgotten, or 0 for never.

@@ -230,7 +230,7 @@ func TestStressTransport(t *testing.T) {
 	})
 	rt := transport(breakerhttp.TransportConfig{
 		Base: srv.Client().Transport, WatchBody: true,
-		Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 2}),
+		Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2}),
 	})
 	var wg sync.WaitGroup
 	for range 4 {

@@ -133,7 +133,7 @@ func (b *FailsafeBuilder[R]) setOpen(c *atomicbreaker.Config) error {
 	case longest > longestOpen:
 		return fmt.Errorf("failsafe WithDelay(%v): must be at most %v", longest, longestOpen)
 	}
-	c.OpenTimeout, c.MaxOpenTimeout = longest, longest // or it doubles
+	c.OpenTimeout = longest
 	c.Jitter = float64(longest-shortest) / float64(longest)
 	return nil
 }
@@ -182,7 +182,7 @@ func (b *FailsafeBuilder[R]) WithSuccessThresholdRatio(successes, executions uin
 	return b
 }
 
-// WithDelay is OpenTimeout and MaxOpenTimeout.
+// WithDelay is OpenTimeout.
 func (b *FailsafeBuilder[R]) WithDelay(delay time.Duration) *FailsafeBuilder[R] {
 	b.builder.WithDelay(delay)
 	b.delay = delay

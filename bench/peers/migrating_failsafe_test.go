@@ -67,7 +67,7 @@ func failThenSucceed(done []func(error), failures int) {
 var failsafeRows = []row{
 	{"defaults", func(t *testing.T) {
 		for _, p := range []pair{likeFailsafe(t, newFS()), besideFailsafe(t, newFS(), atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Minute, MaxOpenTimeout: time.Minute,
+			Trip: atomicbreaker.Consecutive(1),
 		})} {
 			p.admits(10, nil)
 			p.is(isClosed)
@@ -216,7 +216,7 @@ var failsafeRows = []row{
 		for _, n := range []int{1, 3, 31} {
 			b := newFS().WithSuccessThreshold(uint(n))
 			for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-				Trip: atomicbreaker.Consecutive(1), Probes: n, CloseAfter: n, MaxOpenTimeout: time.Minute,
+				Trip: atomicbreaker.Consecutive(1), Probes: n, CloseAfter: n,
 			})} {
 				p.admits(1, errCall)
 				p.opensFor(time.Minute) // together
@@ -233,7 +233,7 @@ var failsafeRows = []row{
 			for k := 1; k <= n; k++ {
 				b := newFS().WithSuccessThresholdRatio(uint(k), uint(n))
 				for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-					Trip: atomicbreaker.Consecutive(1), MaxOpenTimeout: time.Minute,
+					Trip:   atomicbreaker.Consecutive(1),
 					Probes: n, CloseAfter: n, ProbeFailureRate: (float64(n-k+1) - 0.5) / float64(n),
 				})} {
 					p.admits(1, errCall)
@@ -301,7 +301,7 @@ var failsafeRows = []row{
 	{"delay", func(t *testing.T) {
 		b := newFS().WithDelay(30 * time.Second)
 		for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second, MaxOpenTimeout: 30 * time.Second,
+			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
 		})} {
 			p.admits(1, errCall)
 			for range 12 {
@@ -309,8 +309,8 @@ var failsafeRows = []row{
 				p.probes(1)[0](errCall)
 			}
 		}
-		// Without MaxOpenTimeout it doubles.
-		p := besideFailsafe(t, b, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second})
+		// Above it, MaxOpenTimeout makes it double.
+		p := besideFailsafe(t, b, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second, MaxOpenTimeout: time.Minute})
 		p.admits(1, errCall)
 		p.opensFor(30 * time.Second)
 		p.probes(1)[0](errCall)

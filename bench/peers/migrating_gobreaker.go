@@ -32,14 +32,13 @@ func FromGobreaker(st gobreaker.Settings) (atomicbreaker.Config, error) {
 	}
 	probes := max(1, st.MaxRequests)
 	c := atomicbreaker.Config{
-		Name:           st.Name,
-		Trip:           tripOfGobreaker(st),
-		OpenTimeout:    open,
-		MaxOpenTimeout: open, // or it doubles
-		Probes:         int(probes),
-		CloseAfter:     int(probes),
-		Classify:       classifyOfGobreaker(st),
-		OnStateChange:  listenerOfGobreaker(st),
+		Name:          st.Name,
+		Trip:          tripOfGobreaker(st),
+		OpenTimeout:   open,
+		Probes:        int(probes),
+		CloseAfter:    int(probes),
+		Classify:      classifyOfGobreaker(st),
+		OnStateChange: listenerOfGobreaker(st),
 	}
 	var errs []error
 	if open > longestOpen {

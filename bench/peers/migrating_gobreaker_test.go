@@ -59,7 +59,6 @@ var gobreakerRows = []row{
 		st := gobreaker.Settings{Name: "billing"}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
 			Name: "billing", Trip: atomicbreaker.Consecutive(6),
-			OpenTimeout: time.Minute, MaxOpenTimeout: time.Minute,
 		})} {
 			p.admits(100, nil)
 			p.admits(5, errCall)
@@ -294,7 +293,7 @@ var gobreakerRows = []row{
 	{"timeout", func(t *testing.T) {
 		st := gobreaker.Settings{Timeout: 30 * time.Second, ReadyToTrip: onFailure}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second, MaxOpenTimeout: 30 * time.Second,
+			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
 		})} {
 			p.admits(1, errCall)
 			for range 12 {
@@ -325,7 +324,7 @@ var gobreakerRows = []row{
 	}},
 	{"timeout-doubles", func(t *testing.T) {
 		st := gobreaker.Settings{Timeout: time.Minute, ReadyToTrip: onFailure}
-		p := besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Minute})
+		p := besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), MaxOpenTimeout: 10 * time.Minute})
 		p.admits(1, errCall)
 		for _, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			p.ours.is(isOpen)

@@ -38,13 +38,18 @@ type Settings struct {
 	Probes, CloseAfter             int
 	ProbeRate                      float64
 	OpenFor, MaxOpen, ProbeTimeout time.Duration
+	Constant                       bool // MaxOpenTimeout is zero: MaxOpen is for Trip alone
 	Shadow                         bool
 }
 
 // Config returns what New takes.
 func (s Settings) Config() ab.Config {
-	return ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
+	c := ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
 		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout}
+	if s.Constant {
+		c.MaxOpenTimeout = 0
+	}
+	return c
 }
 
 // Permit says in which stay a call was admitted, and when if that matters. That
@@ -117,7 +122,9 @@ func (b *Breaker) end(d time.Duration) time.Duration {
 	} else if d == 0 {
 		d = b.OpenFor
 		for range b.streak {
-			d = min(2*d, b.MaxOpen)
+			if !b.Constant {
+				d = min(2*d, b.MaxOpen)
+			}
 		}
 	}
 	return b.Now + min(d, b.MaxOpen)
