@@ -48,7 +48,7 @@ func TestCostsOfPolicies(t *testing.T) {
 	check("SlowRate: a call that succeeds", neverSlow, ok, ok, mc.Cost{Loads: 8, RMWs: 1, Clock: 3}, 0)
 	check("Consecutive or FailureRate: a call that succeeds", neverAny, ok, ok, mc.Cost{Loads: 8, RMWs: 1, Clock: 1}, 0)
 	check("Trip by a call, and Reset", once, trips, trips, mc.Cost{Loads: 9, RMWs: 4, Clock: 1}, 3.5, 11.75, 95.53)
-	check("Trip, and Reset", once, trips, func(b *Breaker) { b.Trip(0); b.Reset() }, mc.Cost{Loads: 8, RMWs: 4, Clock: 1}, 5.5, 17.88, 129.98)
+	check("Trip, and Reset", once, trips, func(b *Breaker) { b.Trip(0); b.Reset() }, mc.Cost{Loads: 8, RMWs: 4, Clock: 1}, 4, 20.43, 126.46)
 	check("ForceOpen of what is", once, forces, forces, mc.Cost{Loads: 2}, 0)
 	check("a call that is rejected by force", once, func(b *Breaker) { forces(b); asks(b) }, asks, mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 	check("a call while Disabled", once, func(b *Breaker) { b.Disable() }, fails, mc.Cost{Loads: 5}, 0)
