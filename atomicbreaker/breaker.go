@@ -30,6 +30,7 @@ func New(c Config) (*Breaker, error) {
 		return nil, err
 	}
 	b := new(Breaker)
+	s.counters.record(s.totals)
 	if s.listener != nil {
 		s.listens, s.queue = true, &eventQueue{subscriber: breakerListener{&b.core}}
 	}

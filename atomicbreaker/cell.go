@@ -12,6 +12,7 @@ import (
 type presence struct {
 	owner      owner      // the group state
 	packing    keyPacking // how keys travel without the time
+	totals     bool       // whether the group counts all calls
 	departures departures
 
 	// current is where the group has its state: another, once ResetAll has replaced

@@ -86,6 +86,12 @@ type Config struct {
 	// the call has failed, and the panic goes on in its caller.
 	Classify func(ctx context.Context, err error) Outcome
 
+	// RecordTotals counts all calls by their outcome, in Stats: when they are
+	// reported, also late, by hand, or while the breaker is Disabled. Then each call
+	// writes to a counter of its processor. In a Group, that of GroupConfig.Default
+	// decides for all keys. Update cannot change it.
+	RecordTotals bool
+
 	// DetailedErrors makes rejections an *OpenError, which says when to try
 	// again, in place of ErrOpen and ErrTooManyProbes, which it matches. Each
 	// is an allocation.
@@ -130,6 +136,7 @@ type settings struct {
 	closeAfter   int
 	probeRate    uint64 // of probes that must fail, in millionths; zero: one
 	shadow       bool
+	totals       bool // Config.RecordTotals; of a Breaker, or of a group's base
 	detailed     bool
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
@@ -144,7 +151,7 @@ type settings struct {
 func (c *Config) compile() (*settings, error) {
 	s := &settings{
 		name: c.Name, epoch: atomics.Now(), classify: c.Classify,
-		listener: c.OnStateChange, shadow: c.Shadow, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
+		listener: c.OnStateChange, shadow: c.Shadow, totals: c.RecordTotals, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
 		counters: new(counters),
 	}
 	if !(c.Jitter >= 0 && c.Jitter <= 1) { // NaN too

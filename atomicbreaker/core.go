@@ -215,8 +215,10 @@ const (
 	asked                          // TripFuncs were asked
 )
 
-// conclude is apply for a Breaker, and then counts a late result and delivers events.
+// conclude is apply for a Breaker. It counts the call, and then a late result, and
+// delivers events.
 func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
+	s.counters.total(r.outcome)
 	v, did := c.apply(was, stay, r, s)
 	s.counters.verdict(v)
 	did.owed.deliver()

@@ -56,6 +56,7 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	}
 	g := new(Group[K])
 	g.listens = c.OnStateChange != nil
+	g.counters.record(set.base.totals)
 	g.set.Store(set)
 	if g.listens {
 		_, g.queueHash = newKeys[K]()
@@ -168,6 +169,7 @@ func do(ctx context.Context, allow func() (Permit, error), fn func(context.Conte
 // leaves the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
+	g.counters.total(Success)
 	ks := g.current()
 	if ks.empty() {
 		// LP(RecordSuccess): an absent key stays pristine.
@@ -184,6 +186,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // enters the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict {
+	g.counters.total(Failure)
 	return g.counters.verdict(g.current().record(k, result{outcome: Failure}))
 }
 

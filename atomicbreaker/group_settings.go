@@ -54,6 +54,7 @@ func (gs *groupState) newStateSettings(g *groupSettings) *stateSettings {
 // adopt returns settings with the fields that depend on the group state.
 func (gs *groupState) adopt(s settings) *settings {
 	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.root.listens, &gs.root.counters, &gs.quota
+	s.totals = false // the group counts them
 	return &s
 }
 

@@ -107,7 +107,7 @@ func newKeys[K comparable]() (keys table.Keys[K], hash table.Hash[K]) {
 // init completes a group state before it is shared.
 func (gs *groupState) init(g *groupRoot, ops keyOps, packing keyPacking, c *groupSettings) {
 	gs.root, gs.keyOps, gs.epoch = g, ops, c.base.epoch
-	gs.owner, gs.packing, gs.current = gs, packing, &g.state
+	gs.owner, gs.packing, gs.totals, gs.current = gs, packing, g.counters.totals != nil, &g.state
 	gs.departures.init(&gs.presence)
 	gs.sweepAt.Store(firstSweep)
 	set := gs.newStateSettings(c)

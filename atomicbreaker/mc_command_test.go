@@ -151,6 +151,9 @@ func TestByHand(t *testing.T) {
 		"recorded, and a probe":     {before: trying, threads: orders{{records(Failure)}, {ends(2, Success), records(Success)}}},
 		"recorded among K of N":     {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{records(Failure), records(Failure)}, {ends(0, Failure), records(Success)}}},
 		"recorded, and ForceOpen":   {before: tripped, threads: orders{{records(Success)}, {forces}}},
+		"totals, and a trip":        {settings: Config{RecordTotals: true}, before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), records(Success)}, {ends(1, Success)}}},
+		"totals, and disabled":      {settings: Config{RecordTotals: true}, before: off, threads: orders{{resets, ask(0), ends(0, Success)}, {ends(2, Success)}}},
+		"totals of probes":          {settings: Config{RecordTotals: true, Probes: 2}, before: trying, threads: orders{{ends(2, Success)}, {ask(0), ends(0, Ignored)}}},
 		"by hand among K of N":      {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), tripsFor(0)}, {ends(1, Success), resets}}},
 	} {
 		r.listens = true

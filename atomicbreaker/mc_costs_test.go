@@ -53,12 +53,16 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Breaker: IsOpen", plain(never, nothing, func(b *Breaker) { b.IsOpen() }), mc.Cost{Loads: 2}, 0)
 	mc.CheckCost(t, "Breaker: State", plain(never, nothing, func(b *Breaker) { b.State() }), mc.Cost{Loads: 2}, 0)
 
+	totals := Config{RecordTotals: true}
+	mc.CheckCost(t, "Breaker: a call that succeeds, with totals", plain(totals, nothing, ok), mc.Cost{Loads: 6, RMWs: 1}, 0)
+
 	var (
 		unused = func(*Group[string]) {}
 		okK    = func(g *Group[string]) { p, _ := g.Allow(k); p.Success() }
 		failsK = func(g *Group[string]) { p, _ := g.Allow(k); p.Failure() }
 	)
 	mc.CheckCost(t, "Group: a call that succeeds", keyed(never, unused, okK), mc.Cost{Loads: 7}, 0)
+	mc.CheckCost(t, "Group: the same with totals", keyed(totals, unused, okK), mc.Cost{Loads: 7, RMWs: 1}, 0)
 	mc.CheckCost(t, "Group: the same while another key fails", keyed(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
 	mc.CheckCost(t, "Group: the same while a key of the same stripe fails", keyed(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 14, TableReads: 2}, 0)
 	mc.CheckCost(t, "Group: the first failure of a key", keyed(never, unused, failsK), mc.Cost{Loads: 15, Stores: 1, RMWs: 5, TableReads: 1, TableWrites: 1, Clock: 1}, 2, 11.125, 94.8)

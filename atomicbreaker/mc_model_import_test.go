@@ -20,7 +20,7 @@ func init() {
 func modelSettings(c atomicbreaker.Config) model.Settings {
 	s := model.Settings{
 		Probes: max(c.Probes, 1), CloseAfter: max(c.CloseAfter, 1), ProbeRate: c.ProbeFailureRate,
-		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow,
+		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow, Totals: c.RecordTotals,
 	}
 	s.MaxOpen = 10 * s.OpenFor
 	for _, r := range atomicbreaker.ModelRules(c.Trip) {
@@ -59,8 +59,6 @@ func (m *modelled) Snapshot() atomicbreaker.Snapshot {
 	s.Generation = m.Stays()
 	return s
 }
-
-func (m *modelled) Counted() atomicbreaker.Stats { return m.Stats }
 
 func (m *modelled) Told() []atomicbreaker.Event { return m.Events }
 

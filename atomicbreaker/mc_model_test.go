@@ -285,13 +285,16 @@ func (s *spec) look(k string) string {
 func (s *spec) quiet() error { return nil }
 
 func (s *spec) stats() string {
-	var sum Stats
+	sum := Stats{Recorded: s.settings.RecordTotals}
 	for _, m := range s.keys {
 		c := m.Counted()
 		sum.Opened += c.Opened
 		sum.Closed += c.Closed
 		sum.Rejected += c.Rejected
 		sum.Late += c.Late
+		sum.TotalSuccesses += c.TotalSuccesses
+		sum.TotalFailures += c.TotalFailures
+		sum.TotalIgnored += c.TotalIgnored
 	}
 	return fmt.Sprintf("%+v", sum)
 }

@@ -29,7 +29,12 @@ type ruled interface {
 
 // plainly makes counters count in one stripe, so that which stripe it is takes no
 // more executions. Nothing depends on it.
-func plainly(l *counters) { l.stripes.Store(&[]counterStripe{{}}) }
+func plainly(l *counters) {
+	l.stripes.Store(&[]counterStripe{{}})
+	if l.totals != nil {
+		l.totals = make([]totalStripe, 1)
+	}
+}
 
 // actual is a Breaker as ruled.
 type actual struct {

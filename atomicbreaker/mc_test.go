@@ -71,6 +71,8 @@ func TestProtocols(t *testing.T) {
 		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
 		"a dead cell's failure and a late": {before: dead, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
 		"a call and a sweep":               {before: closed2, threads: threads{{allow(1, k), reportOp(1, Failure)}, {sweep}}},
+		"totals of an absent key":          {settings: Config{RecordTotals: true}, before: held, threads: threads{{reportOp(0, Success), reportOp(1, Failure)}, {record(k, Success), record(twin, Failure)}}},
+		"totals as the key departs":        {settings: Config{RecordTotals: true}, before: opened, threads: threads{{reportOp(0, Failure), allow(0, k)}, {record(k, Success)}}},
 		"two probes and a result":          {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{reportOp(3, Success), allow(3, k)}, {allow(0, k), reportOp(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })

@@ -80,6 +80,9 @@ func (p Permit) succeed() Verdict {
 		a := p.since.home
 		if !p.tellsTime(a.packing) && !a.replaced() {
 			if a.stillAbsent(p.slot(a.packing), p.since) {
+				if a.totals {
+					groupStateOf(a).root.counters.total(Success)
+				}
 				return Counted
 			}
 			return p.settleResult(result{outcome: Success, how: looked}, nil)
@@ -177,10 +180,12 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		return Late
 	case p.core == nil:
 		counters = &groupStateOf(p.since.home).root.counters
+		counters.total(r.outcome)
 		v = p.since.home.owner.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		held := p.core.set.Load()
 		counters = held.counters
+		counters.total(r.outcome)
 		v = held.owner.settleCell(p, r)
 	default:
 		if s == nil {
@@ -215,7 +220,8 @@ func (p Permit) classifySettings() *settings {
 }
 
 // A permit of a cell is marked, and so is one that says when its call began, because
-// a policy asks how long calls take. A struct of more than four words would not stay
+// a policy asks how long calls take, and that of a Breaker which counts all calls, so that
+// none of them ends unseen. A struct of more than four words would not stay
 // in registers, so both go into the bits of a permit:
 //
 //	 63..61  60..41   40..35       34..33   32       31..0
@@ -280,7 +286,7 @@ func (p Permit) stay() word {
 // settings that have timed it, or zero if it was not.
 func (p Permit) took(s *settings) time.Duration {
 	begun := (p.bits&begunLow | p.bits>>begunHighShift<<32) & begunMask
-	if word(p.bits).mode() != marked || begun == 0 {
+	if word(p.bits).mode() != marked || begun == 0 || !s.rules.slow {
 		return 0
 	}
 	return since(begun-1, s)

@@ -72,7 +72,7 @@ func TestProbesCountAtTheWrapOfLeases(t *testing.T) {
 }
 
 func TestTimedPermitsTellTheTime(t *testing.T) {
-	s, _ := new(Config).compile()
+	s, _ := (&Config{Trip: SlowRate(1, time.Second, 1, time.Minute)}).compile()
 	now := s.now()
 	for _, took := range []time.Duration{0, 2 * time.Microsecond, time.Millisecond, time.Minute, 77 * time.Hour} {
 		for _, p := range []Permit{{bits: bitsFor(0, now-took)}, {bits: uint64((now-took)>>begunUnit) & begunMask}} { // of a key that was absent

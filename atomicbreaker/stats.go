@@ -6,8 +6,8 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Stats has counts of a Breaker or a Group since it was made. Healthy
-// calls are not counted: that would be a write to shared memory for each.
+// Stats has counts of a Breaker or a Group since it was made. Healthy calls are only
+// counted with Config.RecordTotals: that is a write to shared memory for each.
 type Stats struct {
 	Opened   uint64 // times that a breaker opened, for whatever reason
 	Closed   uint64 // times that one was closed again, or reset
@@ -17,13 +17,20 @@ type Stats struct {
 
 	// WrongSettings counts how often GroupConfig.PerKey has returned wrong settings.
 	WrongSettings uint64 `json:",omitzero"`
+
+	// The totals count all reported calls by their outcome, whatever the verdict.
+	// Without Config.RecordTotals they are zero, and Recorded is false.
+	TotalSuccesses uint64 `json:",omitzero"`
+	TotalFailures  uint64 `json:",omitzero"`
+	TotalIgnored   uint64 `json:",omitzero"`
+	Recorded       bool   `json:",omitzero"` // it is not logged
 }
 
 // LogValue returns the counts that are not zero as a group.
 func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(appendCounts(nil, []count{
 		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)}, {"withheld", int(s.Withheld)},
-		{"wrong_settings", int(s.WrongSettings)},
+		{"wrong_settings", int(s.WrongSettings)}, {"total_successes", int(s.TotalSuccesses)}, {"total_failures", int(s.TotalFailures)}, {"total_ignored", int(s.TotalIgnored)},
 	})...)
 }
 
@@ -47,6 +54,39 @@ type counters struct {
 	// stripes is nil before the first count. From nil to a stripe for each
 	// processor, by CAS.
 	stripes atomics.Pointer[[]counterStripe]
+
+	// totals counts calls by outcome; nil without Config.RecordTotals. It is set before
+	// the counters are shared, and never changes.
+	totals []totalStripe
+}
+
+// A totalStripe has a line of its own too.
+type totalStripe struct {
+	of [3]atomics.Uint64 // by Outcome
+
+	_ [atomics.CacheLineSize - 24]byte
+}
+
+// record makes the counters count totals, if they shall.
+func (c *counters) record(totals bool) {
+	if totals {
+		c.totals = make([]totalStripe, atomics.Stripes())
+	}
+}
+
+// total counts a call, before its result takes effect, so that none is missing if user
+// code panics.
+func (c *counters) total(o Outcome) {
+	if c.totals != nil {
+		c.totalSlow(o)
+	}
+}
+
+// totalSlow is outlined so that total can be inlined.
+//
+//go:noinline
+func (c *counters) totalSlow(o Outcome) {
+	c.totals[atomics.Stripe(len(c.totals))].of[o].Add(1)
 }
 
 // A counterStripe has a line of its own.
@@ -96,6 +136,13 @@ func (c *counters) stats() (s Stats) {
 			s.WrongSettings += p.wrong.Load()
 		}
 	}
+	for i := range c.totals {
+		p := &c.totals[i].of
+		s.TotalSuccesses += p[Success].Load()
+		s.TotalFailures += p[Failure].Load()
+		s.TotalIgnored += p[Ignored].Load()
+	}
+	s.Recorded = c.totals != nil
 	return s
 }
 

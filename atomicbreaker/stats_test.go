@@ -3,12 +3,14 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"expvar"
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +109,122 @@ func TestStatsOfResultsWithoutPermits(t *testing.T) {
 		report(g.RecordFailure, math.NaN(), ab.Late)
 		report(g.RecordSuccess, math.NaN(), ab.Counted)
 	})
+}
+
+// With RecordTotals each call that is reported counts once, by its outcome, whatever
+// becomes of it.
+func TestTotals(t *testing.T) {
+	for name, p := range map[string]ab.Policy{
+		"a row": ab.Consecutive(2), "a history": ab.KOfN(2, 100), "a window": ab.FailureRate(1, 2, time.Hour), "slow": ab.SlowRate(1, time.Hour, 2, time.Hour),
+	} {
+		for _, on := range []bool{true, false} {
+			byHand(t, ab.Config{Trip: p, RecordTotals: on, OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+				var want ab.Stats
+				counts := func(what string, successes, failures, ignored uint64) {
+					t.Helper()
+					if on {
+						want.TotalSuccesses, want.TotalFailures, want.TotalIgnored, want.Recorded = want.TotalSuccesses+successes, want.TotalFailures+failures, want.TotalIgnored+ignored, true
+					}
+					got := s.stats()
+					if got.Opened, got.Closed, got.Rejected, got.Late = 0, 0, 0, 0; got != want {
+						t.Fatalf("%s after %s: %+v, want %+v", name, what, got, want)
+					}
+				}
+				counts("nothing", 0, 0, 0)
+				admit(t, s.allow).Success()
+				admit(t, s.allow).Done(nil)
+				counts("successes", 2, 0, 0)
+				old := admit(t, s.allow)
+				admit(t, s.allow).Failure()
+				admit(t, s.allow).Success()
+				admit(t, s.allow).Cancel()
+				admit(t, s.allow).Report(ab.Ignored)
+				counts("each", 1, 1, 2)
+				s.succeed()
+				s.fail()
+				s.reset()
+				s.succeed()
+				counts("by hand", 2, 1, 0)
+				admit(t, s.allow).Trip(0)
+				old.Success()
+				s.fail()
+				counts("late ones", 1, 2, 0)
+				reject(t, s.allow, ab.ErrOpen)
+				time.Sleep(time.Second)
+				admit(t, s.allow).Cancel()
+				admit(t, s.allow).Success()
+				admit(t, s.allow).Success()
+				counts("probes", 2, 0, 1)
+				s.disable()
+				admit(t, s.allow).Success()
+				admit(t, s.allow).Failure()
+				counts("disabled", 1, 1, 0)
+				s.reset()
+				admit(t, s.allow).Success()
+				counts("reset", 1, 0, 0)
+			})
+		}
+	}
+}
+
+// Totals are of all keys, whatever their type, and lose no call whose function, or a
+// function of the settings, does not return.
+func TestTotalsOfGroups(t *testing.T) {
+	type pair struct{ a, b string }
+	asks := ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { panic(errBoom) })
+	g := ab.MustNewGroup(ab.GroupConfig[pair]{
+		Default: ab.Config{RecordTotals: true},
+		PerKey: func(k pair) ab.Config {
+			c := ab.Config{Classify: func(context.Context, error) ab.Outcome { panic(errBoom) }}
+			if k.a == "asks" {
+				c = ab.Config{Trip: asks}
+			}
+			return c
+		},
+	})
+	do := func(k pair, err error) {
+		defer func() { recover() }()
+		g.Do(t.Context(), k, func(context.Context) error {
+			if k.a == "panic" {
+				panic(errBoom)
+			}
+			return err
+		})
+	}
+	for range 2 {
+		do(pair{"fine", ""}, nil)
+		do(pair{"panic", ""}, nil)
+		do(pair{"classify", ""}, errBoom)
+		do(pair{"asks", ""}, errBoom)
+	}
+	g.ResetAll()
+	do(pair{"fine", ""}, nil)
+	if s := g.Stats(); s.TotalSuccesses != 3 || s.TotalFailures != 6 || s.TotalIgnored != 0 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// Update cannot change whether totals are counted.
+func TestTotalsAreForEver(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		b, g := ab.MustNew(ab.Config{RecordTotals: on}), ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{RecordTotals: on}})
+		for _, to := range []bool{true, false} {
+			c := ab.Config{RecordTotals: to}
+			for _, err := range []error{b.Update(c), g.Update(ab.GroupConfig[int]{Default: c})} {
+				if to == on && err != nil {
+					t.Errorf("%v to %v: %v", on, to, err)
+				}
+				if want := fmt.Sprintf("atomicbreaker: Config.RecordTotals %v: must be %v in Update", to, on); to != on && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+					t.Errorf("%v to %v: %v", on, to, err)
+				}
+			}
+		}
+		admit(t, b.Allow).Success()
+		admit(t, keyed(g, 1)).Success()
+		if s, u := b.Stats(), g.Stats(); s != u || s.Recorded != on || (s.TotalSuccesses == 1) != on {
+			t.Errorf("%v: %+v, %+v", on, s, u)
+		}
+	}
 }
 
 // A Group's counts are of all keys, survive ResetAll, and the zero values have

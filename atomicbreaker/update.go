@@ -29,6 +29,9 @@ func (b *Breaker) Update(c Config) error {
 		if fresh.listener != nil && !old.listens {
 			return errors.New("atomicbreaker: Config.OnStateChange: must be nil in Update of a breaker that was made without")
 		}
+		if err := fresh.sameTotals(old.totals); err != nil {
+			return err
+		}
 		next := *fresh
 		next.inherit(old)
 		// LP(Update): this CAS.
@@ -37,6 +40,15 @@ func (b *Breaker) Update(c Config) error {
 			return nil
 		}
 	}
+}
+
+// sameTotals returns why Update may not bring the settings of what was made with or
+// without Config.RecordTotals.
+func (s *settings) sameTotals(made bool) error {
+	if s.totals == made {
+		return nil
+	}
+	return fmt.Errorf("atomicbreaker: Config.RecordTotals %v: must be %v in Update, as it was at the beginning", s.totals, made)
 }
 
 // inherit takes over the old settings on which a breaker's state depends. It reports
@@ -73,6 +85,9 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 	}
 	fresh, err := c.compile()
 	if err != nil {
+		return err
+	}
+	if err := fresh.base.sameTotals(g.counters.totals != nil); err != nil {
 		return err
 	}
 	g.settings() // those of a zero Group

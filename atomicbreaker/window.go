@@ -183,9 +183,9 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 	return true
 }
 
-// watchesAll reports whether all successes count in windows, and not only those
-// after a failure.
-func (s *settings) watchesAll() bool { return s.owner == nil && s.rules.rates }
+// watchesAll reports whether all successes count, in windows or in totals, and not
+// only those after a failure.
+func (s *settings) watchesAll() bool { return s.owner == nil && (s.rules.rates || s.totals) }
 
 // newRing returns a Ring for a window. In a Group it is small: there are windows
 // only for keys that fail, and few keys are called by all processors at once.

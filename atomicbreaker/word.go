@@ -55,9 +55,8 @@ const (
 	probeMask     = 31
 	leaseMask     = 1<<21 - 1
 
-	// watched says that successes count too, in windows: always in a Breaker
-	// whose policy has any, and in a cell from the first failure or slow call
-	// on.
+	// watched says that successes count too: always in a Breaker with windows or
+	// totals, and in the windows of a cell from the first failure or slow call on.
 	watched word = 1 << 35
 
 	// recent says that fails is a history: a bit for each of the last 32

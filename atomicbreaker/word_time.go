@@ -113,12 +113,15 @@ func (s *settings) leaseFrom(now time.Duration) uint64 {
 }
 
 // begin returns when a call that was just admitted has begun, or zero if nobody
-// will ask.
+// will ask. If its permit only has to be marked, any time will do.
 func (s *settings) begin() time.Duration {
-	if !s.rules.slow {
-		return 0
+	switch {
+	case s.rules.slow:
+		return max(s.now(), 1)
+	case s.totals:
+		return 1
 	}
-	return max(s.now(), 1)
+	return 0
 }
 
 // now returns the time since the epoch, by the monotonic clock.

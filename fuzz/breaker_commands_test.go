@@ -55,8 +55,11 @@ func (m *breakerMachine) update(how, arg byte) {
 		m.ears.silent = how%4 == 2
 	}
 	s := breakerSettings(arg, arg/breakerPolicies+how*19, m.times+how)
+	s.Totals = m.models[0].Totals
 	c := m.hearing(s.Config())
 	switch {
+	case how == 12:
+		c.RecordTotals = !s.Totals
 	case how == 14:
 		c.Probes = 32
 	case how == 13 && m.ears.mood == deaf:

@@ -57,7 +57,7 @@ func breakerDoneTrip(arg byte) breakerOp {
 func breakerUpdate(arg byte) breakerOp {
 	return breakerOp{Name: fmt.Sprint("Update ", arg), Do: func(c *breakerCaller) {
 		settings := interleavedSettings(arg&^3, arg)
-		settings.Shadow = c.Real.setup.settings.Shadow
+		settings.Shadow, settings.Totals = c.Real.setup.settings.Shadow, c.Real.setup.settings.Totals
 		config := settings.Config()
 		if c.Real.setup.listens {
 			config.OnStateChange = func(e ab.Event) { c.Real.hear(breakerKeyNames[0], e) }
@@ -138,10 +138,7 @@ var breakerStats = breakerOp{Name: "Stats", Do: func(c *breakerCaller) {
 	breakerOnce(c, "Stats", func() any { return fmt.Sprintf("%+v", c.Real.Stats()) }, func(s *breakerModel, _ int) any {
 		var all ab.Stats
 		for _, key := range s.keys {
-			all.Opened += key.Stats.Opened
-			all.Closed += key.Stats.Closed
-			all.Rejected += key.Stats.Rejected
-			all.Late += key.Stats.Late
+			model.Add(&all, key.Counted())
 		}
 		return fmt.Sprintf("%+v", all)
 	})

@@ -94,7 +94,7 @@ func breakerSetupOf(b, more byte) breakerSetup {
 // interleavedSettings are those of few failures, calls and steps of the clock.
 func interleavedSettings(b, more byte) model.Settings {
 	s := model.Settings{
-		Policy: breakerPolicy(more%3, 1+b>>2&1, more/3%2, 0), Shadow: more >= 128,
+		Policy: breakerPolicy(more%3, 1+b>>2&1, more/3%2, 0), Shadow: more >= 128, Totals: more/6%2 == 1,
 		Probes: 1 + int(b>>3&1), CloseAfter: 1 + int(b>>4&1),
 		OpenFor: breakerStep * time.Duration(1+b>>5&1), ProbeTimeout: breakerStep * time.Duration(1+b>>6&1),
 	}

@@ -69,6 +69,7 @@ var breakerNames = [breakerKeys]string{"", "db-1", "db-2"}
 func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 	m := &breakerMachine{t: t, start: time.Now(), times: times}
 	spec := model.Breaker{Settings: breakerSettings(kind/20, counts, times)}
+	spec.Totals = (kind+counts+times)%3 == 0
 	c := spec.Config()
 	m.ears = breakerListener{mood: listenerMood(kind / 5 % 4)}
 	switch kind % 5 {
@@ -83,7 +84,7 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 		m.perKey = true
 		spec.Forget = forgetTime(counts ^ times)
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: c.Trip}, PerKey: func(string) ab.Config { return c },
+			Default: ab.Config{Trip: c.Trip, RecordTotals: c.RecordTotals}, PerKey: func(string) ab.Config { return c },
 			ForgetAfter: forgetting(spec.Forget),
 		}))
 	case 4:
@@ -339,7 +340,7 @@ func (m *breakerMachine) compare() {
 		require.Equal(m.t, m.models[0].Snapshot(), got)
 		require.Equal(m.t, got.State, m.breaker.State())
 		require.Equal(m.t, got.State == ab.Open || got.State == ab.ForcedOpen, m.breaker.IsOpen())
-		require.Equal(m.t, m.models[0].Stats, m.breaker.Stats())
+		require.Equal(m.t, m.models[0].Counted(), m.breaker.Stats())
 		return
 	}
 	snapshots := map[string]ab.Snapshot{}
@@ -361,11 +362,7 @@ func (m *breakerMachine) compare() {
 		require.Equal(m.t, want, got, "key %q", k)
 		require.Equal(m.t, want.State, m.group.State(k))
 		require.Equal(m.t, want.State == ab.Open || want.State == ab.ForcedOpen, m.group.IsOpen(k))
-		each := m.models[i].Stats
-		stats.Opened += each.Opened
-		stats.Closed += each.Closed
-		stats.Rejected += each.Rejected
-		stats.Late += each.Late
+		model.Add(&stats, m.models[i].Counted())
 	}
 	require.Equal(m.t, stats, m.group.Stats())
 }

@@ -20,6 +20,7 @@ type Breaker struct {
 	CloseAfter       int      `json:"closeAfter,omitempty" yaml:"closeAfter,omitempty"`
 	ProbeFailureRate float64  `json:"probeFailureRate,omitempty" yaml:"probeFailureRate,omitempty"`
 	ProbeTimeout     Duration `json:"probeTimeout,omitempty" yaml:"probeTimeout,omitempty"`
+	RecordTotals     bool     `json:"recordTotals,omitempty" yaml:"recordTotals,omitempty"`
 	DetailedErrors   bool     `json:"detailedErrors,omitempty" yaml:"detailedErrors,omitempty"`
 }
 
@@ -37,6 +38,7 @@ func (b Breaker) Config() atomicbreaker.Config {
 		CloseAfter:       b.CloseAfter,
 		ProbeFailureRate: b.ProbeFailureRate,
 		ProbeTimeout:     time.Duration(b.ProbeTimeout),
+		RecordTotals:     b.RecordTotals,
 		DetailedErrors:   b.DetailedErrors,
 	}
 }

@@ -28,11 +28,11 @@ func decode(document string) (s settings.Breaker, err error) {
 var allSettings = settings.Breaker{
 	Name: "db", Trip: settings.Policy{Policy: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(0.5, 2*time.Second, 20, time.Minute))}, Shadow: true,
 	OpenTimeout: settings.Duration(30 * time.Second), MaxOpenTimeout: settings.Duration(time.Hour), Jitter: 0.25,
-	Probes: 2, CloseAfter: 3, ProbeFailureRate: 0.5, ProbeTimeout: settings.Duration(1500 * time.Millisecond), DetailedErrors: true,
+	Probes: 2, CloseAfter: 3, ProbeFailureRate: 0.5, ProbeTimeout: settings.Duration(1500 * time.Millisecond), RecordTotals: true, DetailedErrors: true,
 }
 
 const allSettingsText = `{"name":"db","trip":"AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m0s))","shadow":true,` +
-	`"openTimeout":"30s","maxOpenTimeout":"1h0m0s","jitter":0.25,"probes":2,"closeAfter":3,"probeFailureRate":0.5,"probeTimeout":"1.5s","detailedErrors":true}`
+	`"openTimeout":"30s","maxOpenTimeout":"1h0m0s","jitter":0.25,"probes":2,"closeAfter":3,"probeFailureRate":0.5,"probeTimeout":"1.5s","recordTotals":true,"detailedErrors":true}`
 
 // A Breaker has every field of a Config that is no function, under the same name, and
 // Config gives each on.

@@ -21,6 +21,7 @@ var (
 	breakerClosings  = family{"latchfree.breaker.closings", "{closing}", "Times that the breaker was closed again, or reset.", counter}
 	breakerRejected  = family{"latchfree.breaker.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", counter}
 	breakerLate      = family{"latchfree.breaker.late", "{result}", "Results that came too late.", counter}
+	breakerCalls     = family{"latchfree.breaker.calls", "{call}", "Calls that were reported, by outcome, with Config.RecordTotals.", counter}
 	throttleRequests = family{"latchfree.throttle.requests", "{call}", "Calls in the window that asked for admission.", amount}
 	throttleAccepts  = family{"latchfree.throttle.accepts", "{call}", "Calls in the window that were reported as accepted.", amount}
 	throttleReject   = family{"latchfree.throttle.reject_probability", "1", "Probability with which the next call is rejected.", gauge}
@@ -35,6 +36,23 @@ var states = []atomicbreaker.State{
 
 func stateOf(s atomicbreaker.State) attribute.KeyValue {
 	return attribute.String("latchfree.breaker.state", s.String())
+}
+
+// withTotals adds the family of calls by outcome, if they are counted.
+func withTotals(s atomicbreaker.Stats, calls *family, families ...*family) []*family {
+	if s.Recorded {
+		families = append(families, calls)
+	}
+	return families
+}
+
+// emitTotals emits the calls by outcome, if they are counted.
+func emitTotals(emit emit, calls *family, s atomicbreaker.Stats) {
+	if s.Recorded {
+		for o, n := range []uint64{atomicbreaker.Success: s.TotalSuccesses, atomicbreaker.Failure: s.TotalFailures, atomicbreaker.Ignored: s.TotalIgnored} {
+			emit(calls, float64(n), attribute.String("latchfree.breaker.outcome", atomicbreaker.Outcome(o).String()))
+		}
+	}
 }
 
 func rejects(s atomicbreaker.State) bool {
@@ -66,8 +84,9 @@ func Breaker(meter metric.Meter, name string, b *atomicbreaker.Breaker) (metric.
 		emit(&breakerClosings, float64(counts.Closed))
 		emit(&breakerRejected, float64(counts.Rejected))
 		emit(&breakerLate, float64(counts.Late))
-	}, &breakerState, &breakerOpen, &breakerFailures, &breakerStreak, &breakerProbes, &breakerRetry,
-		&breakerOpenings, &breakerClosings, &breakerRejected, &breakerLate)
+		emitTotals(emit, &breakerCalls, counts)
+	}, withTotals(b.Stats(), &breakerCalls, &breakerState, &breakerOpen, &breakerFailures, &breakerStreak, &breakerProbes, &breakerRetry,
+		&breakerOpenings, &breakerClosings, &breakerRejected, &breakerLate)...)
 }
 
 // Throttle registers the metrics of t. It panics if meter or t is nil.

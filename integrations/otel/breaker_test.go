@@ -48,6 +48,35 @@ func TestBreakerCounts(t *testing.T) {
 	})
 }
 
+// Calls by outcome are there with RecordTotals alone.
+func TestBreakerTotals(t *testing.T) {
+	meter, collect := reader(t)
+	config := atomicbreaker.Config{RecordTotals: true}
+	b, g := atomicbreaker.MustNew(config), atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{Default: config})
+	first(latchotel.Breaker(meter, "b", b))
+	first(latchotel.Group(meter, "g", g, latchotel.GroupOptions[int]{}))
+	for i := range 6 {
+		b.RecordSuccess()
+		g.RecordFailure(i)
+		if i%2 == 0 {
+			b.RecordFailure()
+			g.RecordSuccess(i)
+		}
+	}
+	first(b.Allow()).Cancel()
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"breaker.calls breaker.name=b breaker.outcome=Success": 6, "breaker.calls breaker.name=b breaker.outcome=Failure": 3,
+		"breaker.calls breaker.name=b breaker.outcome=Ignored":             1,
+		"breaker_group.calls breaker.outcome=Success breaker_group.name=g": 3,
+		"breaker_group.calls breaker.outcome=Failure breaker_group.name=g": 6,
+	})
+	meter, collect = reader(t)
+	first(latchotel.Breaker(meter, "b", new(atomicbreaker.Breaker)))
+	for name := range samples(t, first(collect())) {
+		assert.NotContains(t, name, "calls")
+	}
+}
+
 // Of the states of a breaker one is 1, and Config.Shadow hides none that rejects.
 func TestBreakerStates(t *testing.T) {
 	for state, set := range map[atomicbreaker.State]func(b *atomicbreaker.Breaker){

@@ -41,6 +41,7 @@ var (
 	groupRejected    = family{"latchfree.breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", counter}
 	groupLate        = family{"latchfree.breaker_group.late", "{result}", "Results that came too late.", counter}
 	groupWithheld    = family{"latchfree.breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpen.", counter}
+	groupCalls       = family{"latchfree.breaker_group.calls", "{call}", "Calls for all keys that were reported, by outcome, with Config.RecordTotals.", counter}
 	groupWrong       = family{"latchfree.breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", counter}
 )
 
@@ -83,7 +84,8 @@ func Group[K comparable](meter metric.Meter, name string, g *atomicbreaker.Group
 		emit(&groupLate, float64(counts.Late))
 		emit(&groupWithheld, float64(counts.Withheld))
 		emit(&groupWrong, float64(counts.WrongSettings))
-	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)
+		emitTotals(emit, &groupCalls, counts)
+	}, withTotals(g.Stats(), &groupCalls, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)...)
 }
 
 // A keySum has what is known of the keys with one label.

@@ -33,11 +33,13 @@ func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 	meter, collect := reader(t)
 	onChange, err := latchotel.Transitions(meter, "b")
 	require.NoError(t, err)
-	breaker := atomicbreaker.MustNew(atomicbreaker.Config{OnStateChange: onChange})
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{RecordTotals: true, OnStateChange: onChange})
 	breaker.Trip(0)
 	onKeyChange, err := latchotel.KeyTransitions[string](meter, "g")
 	require.NoError(t, err)
-	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{OnStateChange: onKeyChange})
+	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{RecordTotals: true}, OnStateChange: onKeyChange,
+	})
 	group.Trip("a", 0)
 	onCreate, err := latchotel.Creations[string](meter, "c")
 	require.NoError(t, err)

@@ -21,6 +21,7 @@ var (
 	breakerClosings  = family{"latchfree_breaker_closed_total", "Times that the breaker was closed again, or reset.", prometheus.CounterValue, nil}
 	breakerRejected  = family{"latchfree_breaker_rejected_total", "Calls that were not admitted, or in a shadow would not have been.", prometheus.CounterValue, nil}
 	breakerLate      = family{"latchfree_breaker_late_total", "Results that came too late.", prometheus.CounterValue, nil}
+	breakerCalls     = family{"latchfree_breaker_calls_total", "Calls that were reported, by outcome, with Config.RecordTotals.", prometheus.CounterValue, []string{"outcome"}}
 	throttleRequests = family{"latchfree_throttle_window_requests", "Calls in the window that asked for admission.", prometheus.GaugeValue, nil}
 	throttleAccepts  = family{"latchfree_throttle_window_accepts", "Calls in the window that were reported as accepted.", prometheus.GaugeValue, nil}
 	throttleReject   = family{"latchfree_throttle_reject_ratio", "Probability with which the next call is rejected.", prometheus.GaugeValue, nil}
@@ -31,6 +32,23 @@ var (
 var states = []atomicbreaker.State{
 	atomicbreaker.Closed, atomicbreaker.Open, atomicbreaker.HalfOpen,
 	atomicbreaker.ForcedOpen, atomicbreaker.Disabled, atomicbreaker.Shadow,
+}
+
+// withTotals adds the family of calls by outcome, if they are counted.
+func withTotals(s atomicbreaker.Stats, calls *family, families ...*family) []*family {
+	if s.Recorded {
+		families = append(families, calls)
+	}
+	return families
+}
+
+// emitTotals emits the calls by outcome, if they are counted.
+func emitTotals(emit emit, calls *family, s atomicbreaker.Stats) {
+	if s.Recorded {
+		for o, n := range []uint64{atomicbreaker.Success: s.TotalSuccesses, atomicbreaker.Failure: s.TotalFailures, atomicbreaker.Ignored: s.TotalIgnored} {
+			emit(calls, float64(n), atomicbreaker.Outcome(o).String())
+		}
+	}
 }
 
 func rejects(s atomicbreaker.State) bool {
@@ -65,8 +83,9 @@ func Breaker(name string, b *atomicbreaker.Breaker) prometheus.Collector {
 		emit(&breakerClosings, float64(counts.Closed))
 		emit(&breakerRejected, float64(counts.Rejected))
 		emit(&breakerLate, float64(counts.Late))
-	}, &breakerState, &breakerOpen, &breakerFailures, &breakerStreak, &breakerProbes, &breakerRetry,
-		&breakerOpenings, &breakerClosings, &breakerRejected, &breakerLate)
+		emitTotals(emit, &breakerCalls, counts)
+	}, withTotals(b.Stats(), &breakerCalls, &breakerState, &breakerOpen, &breakerFailures, &breakerStreak, &breakerProbes, &breakerRetry,
+		&breakerOpenings, &breakerClosings, &breakerRejected, &breakerLate)...)
 }
 
 // Throttle returns a collector for t. Its label is throttle. The counts are those of a

@@ -124,6 +124,33 @@ func TestBreakerCounts(t *testing.T) {
 	}
 }
 
+// Calls by outcome are there with RecordTotals alone.
+func TestBreakerTotals(t *testing.T) {
+	config := atomicbreaker.Config{RecordTotals: true}
+	b, g := atomicbreaker.MustNew(config), atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{Default: config})
+	for i := range 6 {
+		b.RecordSuccess()
+		g.RecordFailure(i)
+		if i%2 == 0 {
+			b.RecordFailure()
+			g.RecordSuccess(i)
+		}
+	}
+	permit, err := b.Allow()
+	require.NoError(t, err)
+	permit.Cancel()
+	_, body := scrape(t, latchprom.Breaker("b", b), latchprom.Group("g", g, latchprom.GroupOptions[int]{}))()
+	for _, line := range []string{
+		`breaker_calls_total{breaker="b",outcome="Success"} 6`, `breaker_calls_total{breaker="b",outcome="Failure"} 3`,
+		`breaker_calls_total{breaker="b",outcome="Ignored"} 1`, `breaker_group_calls_total{group="g",outcome="Success"} 3`,
+		`breaker_group_calls_total{group="g",outcome="Failure"} 6`, `breaker_group_calls_total{group="g",outcome="Ignored"} 0`,
+	} {
+		assert.Contains(t, body, "latchfree_"+line+"\n")
+	}
+	_, body = scrape(t, latchprom.Breaker("b", new(atomicbreaker.Breaker)), latchprom.Group("g", new(atomicbreaker.Group[int]), latchprom.GroupOptions[int]{}))()
+	assert.NotContains(t, body, "calls_total")
+}
+
 // Of the states of a breaker one is 1, and Config.Shadow hides none that rejects.
 func TestBreakerStates(t *testing.T) {
 	all := []string{"Closed", "Open", "HalfOpen", "ForcedOpen", "Disabled", "Shadow"}

@@ -40,6 +40,7 @@ var (
 	groupRejected    = family{"latchfree_breaker_group_rejected_total", "Calls that were not admitted, or in a shadow would not have been.", prometheus.CounterValue, nil}
 	groupLate        = family{"latchfree_breaker_group_late_total", "Results that came too late.", prometheus.CounterValue, nil}
 	groupWithheld    = family{"latchfree_breaker_group_withheld_total", "Failures that did not open a key because of GroupConfig.MaxOpen.", prometheus.CounterValue, nil}
+	groupCalls       = family{"latchfree_breaker_group_calls_total", "Calls for all keys that were reported, by outcome, with Config.RecordTotals.", prometheus.CounterValue, []string{"outcome"}}
 	groupWrong       = family{"latchfree_breaker_group_wrong_settings_total", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", prometheus.CounterValue, nil}
 )
 
@@ -78,7 +79,8 @@ func Group[K comparable](name string, g *atomicbreaker.Group[K], o GroupOptions[
 		emit(&groupLate, float64(counts.Late))
 		emit(&groupWithheld, float64(counts.Withheld))
 		emit(&groupWrong, float64(counts.WrongSettings))
-	}, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)
+		emitTotals(emit, &groupCalls, counts)
+	}, withTotals(g.Stats(), &groupCalls, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings, &groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong)...)
 }
 
 // A keySum has what is known of the keys with one label.

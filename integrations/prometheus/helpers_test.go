@@ -47,10 +47,12 @@ func scrape(t *testing.T, collectors ...prometheus.Collector) func() (status int
 func everything(t *testing.T) []prometheus.Collector {
 	t.Helper()
 	transitions := latchprom.NewTransitions("b")
-	breaker := atomicbreaker.MustNew(atomicbreaker.Config{OnStateChange: transitions.Count})
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{RecordTotals: true, OnStateChange: transitions.Count})
 	breaker.Trip(0)
 	groupTransitions := latchprom.NewGroupTransitions("g")
-	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{OnStateChange: latchprom.CountKey[string](groupTransitions)})
+	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{RecordTotals: true}, OnStateChange: latchprom.CountKey[string](groupTransitions),
+	})
 	group.Trip("a", 0)
 	creations := latchprom.NewCreations("c")
 	cache := oncecache.MustNew(oncecache.Config[string, int]{RecordStats: true, OnCreate: latchprom.OnCreate[string](creations)})

@@ -40,12 +40,13 @@ type Settings struct {
 	OpenFor, MaxOpen, ProbeTimeout time.Duration
 	Constant                       bool // MaxOpenTimeout is zero: MaxOpen is for Trip alone
 	Shadow                         bool
+	Totals                         bool
 }
 
 // Config returns what New takes.
 func (s Settings) Config() ab.Config {
 	c := ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
-		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout}
+		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout, RecordTotals: s.Totals}
 	if s.Constant {
 		c.MaxOpenTimeout = 0
 	}
@@ -230,7 +231,36 @@ func (b *Breaker) valid(p Permit) bool {
 	}
 	return true
 }
+
+// ended counts a call whose outcome is reported.
+func (b *Breaker) ended(o ab.Outcome) {
+	if b.Totals {
+		*[]*uint64{&b.Stats.TotalSuccesses, &b.Stats.TotalFailures, &b.Stats.TotalIgnored}[o]++
+	}
+}
+
+// Counted returns what Stats returns.
+func (b *Breaker) Counted() ab.Stats {
+	s := b.Stats
+	s.Recorded = b.Totals
+	return s
+}
+
+// Add adds the counts of a key to those of others.
+func Add(s *ab.Stats, of ab.Stats) {
+	s.Opened += of.Opened
+	s.Closed += of.Closed
+	s.Rejected += of.Rejected
+	s.Late += of.Late
+	s.TotalSuccesses += of.TotalSuccesses
+	s.TotalFailures += of.TotalFailures
+	s.TotalIgnored += of.TotalIgnored
+	s.Recorded = of.Recorded
+}
 func (b *Breaker) Done(p Permit, o ab.Outcome) ab.Verdict {
+	if !p.Void {
+		b.ended(o)
+	}
 	c := call{at: b.Now, failed: o == ab.Failure}
 	if p.timed {
 		c.took = b.Now - p.begun
@@ -262,6 +292,9 @@ func (b *Breaker) probe(failed bool) ab.Verdict {
 
 // DoneTrip is a permit's Trip.
 func (b *Breaker) DoneTrip(p Permit, d time.Duration) ab.Verdict {
+	if !p.Void {
+		b.ended(ab.Failure)
+	}
 	if !b.valid(p) {
 		return ab.Late
 	} else if b.state == ab.Disabled {
@@ -273,6 +306,7 @@ func (b *Breaker) DoneTrip(p Permit, d time.Duration) ab.Verdict {
 	return b.open(ab.ReasonTrip, b.end(d))
 }
 func (b *Breaker) RecordSuccess() ab.Verdict {
+	b.ended(ab.Success)
 	b.forget()
 	switch b.state {
 	case ab.ForcedOpen:
@@ -285,6 +319,7 @@ func (b *Breaker) RecordSuccess() ab.Verdict {
 	return ab.Recovered
 }
 func (b *Breaker) RecordFailure() ab.Verdict {
+	b.ended(ab.Failure)
 	b.forget()
 	switch b.Would() {
 	case ab.Open, ab.ForcedOpen:
