@@ -48,6 +48,9 @@ func TestAllocations(t *testing.T) {
 		{"trip and reset", 0, func() { p, _ := b.Allow(); q, _ := b.Allow(); p.Failure(); q.Failure(); b.Reset() }},
 		{"rejection", 0, func() { open.Allow() }},
 		{"State, Snapshot", 0, func() { open.State(); open.Snapshot() }},
+		{"ExecuteResult with closures", 0, func() {
+			ab.ExecuteResult(ctx, b, func(context.Context) (int, error) { n++; return n, nil }, func(int, error) ab.Outcome { n++; return ab.Success })
+		}},
 		{"Execute with a closure", 0, func() { ab.Execute(b, func() (int, error) { n++; return n, nil }) }},
 		{"Do with a closure", 0, func() { b.Do(ctx, func(context.Context) error { n++; return nil }) }},
 		{"Group.Allow, Success", 0, func() { p, _ := strings.Allow("healthy"); p.Success() }},

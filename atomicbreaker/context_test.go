@@ -182,3 +182,53 @@ func TestExecuteGroup(t *testing.T) {
 	}
 	panics(t, "atomicbreaker: ", func() { ab.ExecuteGroup[string, int](t.Context(), g, "b", nil) })
 }
+
+// ExecuteResult goes by what its classifier says of the result, and by nothing else. If
+// that does not return, the call has failed.
+func TestExecuteResult(t *testing.T) {
+	b := ab.MustNew(ab.Config{RecordTotals: true, Classify: func(context.Context, error) ab.Outcome { t.Error("called"); return ab.Ignored }})
+	execute := func(err error, classify func(int, error) ab.Outcome) {
+		n, got := ab.ExecuteResult(t.Context(), b, func(context.Context) (int, error) { return 7, err }, classify)
+		if n != 7 || got != err {
+			t.Errorf("%d, %v, want 7, %v", n, got, err)
+		}
+	}
+	says := func(o ab.Outcome, want error) func(int, error) ab.Outcome {
+		return func(n int, err error) ab.Outcome {
+			if n != 7 || err != want {
+				t.Errorf("asked about %d, %v", n, err)
+			}
+			return o
+		}
+	}
+	execute(nil, says(ab.Failure, nil))
+	execute(errBoom, says(ab.Success, errBoom))
+	execute(context.Canceled, says(ab.Ignored, context.Canceled))
+	execute(nil, says(ab.Outcome(9), nil))
+	panics(t, errBoom.Error(), func() { execute(nil, func(int, error) ab.Outcome { panic(errBoom) }) })
+	goexit(func() { execute(nil, func(int, error) ab.Outcome { runtime.Goexit(); return ab.Success }) })
+	panics(t, errBoom.Error(), func() {
+		ab.ExecuteResult(t.Context(), b, func(context.Context) (int, error) { panic(errBoom) }, says(ab.Success, nil))
+	})
+	if s := b.Stats(); s.TotalSuccesses != 1 || s.TotalFailures != 5 || s.TotalIgnored != 1 || b.Snapshot().Failures != 4 {
+		t.Errorf("%+v, %+v", s, b.Snapshot())
+	}
+
+	b.Trip(0)
+	fn := func(context.Context) (int, error) { t.Error("called"); return 7, nil }
+	if n, err := ab.ExecuteResult(t.Context(), b, fn, says(ab.Success, nil)); n != 0 || err != ab.ErrOpen {
+		t.Errorf("%d, %v while open", n, err)
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errBoom)
+	if _, err := ab.ExecuteResult(ended, b, fn, says(ab.Success, nil)); err != errBoom {
+		t.Error(err)
+	}
+	for _, f := range []func(){
+		func() { ab.ExecuteResult(t.Context(), b, nil, says(ab.Success, nil)) },
+		func() { ab.ExecuteResult(t.Context(), b, fn, nil) },
+		func() { ab.ExecuteResult(noContext, b, fn, says(ab.Success, nil)) },
+	} {
+		panics(t, "atomicbreaker: Do or Execute called with a nil", f)
+	}
+}

@@ -81,7 +81,7 @@
 // strings, numbers or booleans as keys is some ten loads, and a hash if any keys fail. With FailureRate and SlowRate a
 // call adds to a counter of its own processor and reads the clock, in a Group from the key's first failure on.
 //
-// Do, Execute and ExecuteContext allocate nothing. In a closure that the compiler inlines into another package with the
+// Do and the Execute functions allocate nothing. In a closure that the compiler inlines into another package with the
 // function that returns it, Execute and ExecuteContext put their function on the heap, and Group.Do may
 // (https://go.dev/issue/79592): use Breaker.Do there, or return a value with a method.
 //

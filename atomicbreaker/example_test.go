@@ -185,3 +185,24 @@ func ExampleOpenError() {
 	}
 	// Output: db Open 1m0s true
 }
+
+// A result may be a failure without an error.
+func ExampleExecuteResult() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	ctx := context.Background()
+	classify := func(status int, err error) atomicbreaker.Outcome {
+		if status >= 500 {
+			return atomicbreaker.Failure
+		}
+		return atomicbreaker.Classify(ctx, err)
+	}
+	for _, status := range []int{503, 404, 502, 500} {
+		status, err := atomicbreaker.ExecuteResult(ctx, b, func(context.Context) (int, error) { return status, nil }, classify)
+		fmt.Println(status, err, b.State())
+	}
+	// Output:
+	// 503 <nil> Closed
+	// 404 <nil> Closed
+	// 502 <nil> Closed
+	// 500 <nil> Open
+}

@@ -70,6 +70,36 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 	return call(ctx, p, fn)
 }
 
+// ExecuteResult is ExecuteContext with a classifier of results, in place of
+// Config.Classify: a result may be a Failure without an error, or Ignored. It may end
+// with Classify(ctx, err). An Outcome that is none of the three counts as Failure. If
+// classify panics or calls runtime.Goexit, the call has failed, and the panic goes on.
+// ExecuteResult panics if ctx, fn or classify is nil. For a key of a Group, use
+// Group.Allow and Permit.Report.
+//
+// ExecuteResult is lock-free outside fn and classify. It takes effect as Allow and
+// Permit.Report do.
+func ExecuteResult[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error), classify func(T, error) Outcome) (T, error) {
+	return executeResult(ctx, b, fn, classify) // apart likewise
+}
+
+func executeResult[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error), classify func(T, error) Outcome) (result T, err error) {
+	if err := begin(ctx, fn == nil || classify == nil); err != nil {
+		return result, err
+	}
+	p, err := b.Allow()
+	if err != nil {
+		return result, err
+	}
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn(ctx)
+	o := classify(result, err)
+	returned = true
+	p.Report(o)
+	return result, err
+}
+
 // begin checks what Do and ExecuteContext were given, before a permit is
 // taken.
 func begin(ctx context.Context, noFn bool) error {

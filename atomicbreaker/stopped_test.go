@@ -19,7 +19,8 @@ func kill(t testing.TB, g *Group[string], k string) *cell {
 func linger(g *Group[string], k string) (goOn func()) {
 	ks := g.current()
 	c := ks.find(k)
-	_, did := c.record(result{outcome: Success})
+	s, was := c.settings(), word(c.word.Load())
+	_, did := c.apply(was, was.stay(), result{outcome: Success, how: direct}, s)
 	if q := did.owed; q != nil {
 		q.subscriber = lingering{q.subscriber}
 		q.deliver()

@@ -2,6 +2,7 @@ package atomicbreaker
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 

@@ -237,8 +237,8 @@ func (b *FailsafeBuilder[R]) HandleIf(predicate func(R, error) bool) *FailsafeBu
 	return b
 }
 
-// HandleResult has no counterpart: Classify sees errors only.
+// HandleResult is ExecuteResult: no setting sees results.
 func (b *FailsafeBuilder[R]) HandleResult(result R) *FailsafeBuilder[R] {
 	b.builder.HandleResult(result)
-	return b.lacks("HandleResult", "report Permit.Failure")
+	return b.lacks("HandleResult", "call ExecuteResult")
 }

@@ -416,9 +416,13 @@ var failsafeRows = []row{
 		require.NoError(t, err)
 		assert.True(t, peer.IsOpen())
 		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
-		permit, err := ours.Allow()
+		_, err = atomicbreaker.ExecuteResult(t.Context(), ours, func(context.Context) (int, error) { return -1, nil }, func(n int, err error) atomicbreaker.Outcome {
+			if n == -1 {
+				return atomicbreaker.Failure
+			}
+			return atomicbreaker.Success // HandleResult alone handles no error
+		})
 		require.NoError(t, err)
-		permit.Failure()
 		breakerSide(t, ours).is(isOpen)
 	}},
 	{"cancelled", func(t *testing.T) {

@@ -435,6 +435,11 @@ var gobreakerRows = []row{
 		p.admits(1, nil)
 		p.peer.is(isOpen)
 		p.ours.is(isClosed)
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		_, err = atomicbreaker.ExecuteResult(t.Context(), ours, func(context.Context) (int, error) { return 0, nil },
+			func(int, error) atomicbreaker.Outcome { return atomicbreaker.Failure })
+		require.NoError(t, err)
+		breakerSide(t, ours).is(isOpen)
 	}},
 	{"cancelled", func(t *testing.T) {
 		st := gobreaker.Settings{ReadyToTrip: onFailure}

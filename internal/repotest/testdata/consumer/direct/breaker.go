@@ -51,6 +51,10 @@ func breakers() []shape.Shape {
 		}},
 		{"Allow, rejected", 0, func() { open.Allow() }},
 		{"Execute, rejected", 0, func() { atomicbreaker.Execute(&open, func() (int, error) { n++; return n, nil }) }},
+		{"ExecuteResult", 0, func() {
+			atomicbreaker.ExecuteResult(ctx, &b, func(context.Context) (int, error) { n++; return n, nil },
+				func(int, error) atomicbreaker.Outcome { n++; return atomicbreaker.Success })
+		}},
 		{"ExecuteContext, rejected", 0, func() {
 			atomicbreaker.ExecuteContext(ctx, &open, func(context.Context) (int, error) { n++; return n, nil })
 		}},
