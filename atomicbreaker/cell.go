@@ -202,9 +202,10 @@ func (gs *groupState) unlinked(hash uint64) {
 	gs.filter.Load()[filterSlot(hash)].Add(^uint32(0))
 }
 
-// finish ends an operation on a living cell. Sweeps come last, as they call the
-// listener for other keys.
-func (gs *groupState) finish(c *cell, did step) {
+// finish ends an operation on a living cell. It counts the verdict first, as a listener
+// may panic. Sweeps come last, as they call the listener for other keys.
+func (gs *groupState) finish(c *cell, did step, v Verdict) {
+	gs.root.counters.verdict(v)
 	if did.flags&(wrote|withheld) != 0 {
 		gs.tidy(c, did.to) // obtain may have made it for a failure that leaves nothing
 	}
@@ -219,6 +220,9 @@ func (gs *groupState) finish(c *cell, did step) {
 		gs.reclaim()
 	}
 }
+
+// late counts a late result that has found no living cell.
+func (gs *groupState) late() Verdict { return gs.root.counters.verdict(Late) }
 
 // relax retires a cell that is kept for its windows alone when these are empty.
 // It looks into them only when nothing can be left there, so that a success

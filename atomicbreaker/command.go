@@ -156,7 +156,7 @@ func (g *Group[K]) command(k K, m command) {
 			defer did.owed.deliver()
 			continue
 		}
-		ks.finish(c, did)
+		ks.finish(c, did, Counted)
 		return
 	}
 }

@@ -175,7 +175,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	return g.counters.verdict(ks.record(k, result{outcome: Success}))
+	return ks.record(k, result{outcome: Success})
 }
 
 // RecordFailure reports a failure of a call for k that has no permit. It counts
@@ -187,7 +187,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	g.counters.total(Failure)
-	return g.counters.verdict(g.current().record(k, result{outcome: Failure}))
+	return g.current().record(k, result{outcome: Failure})
 }
 
 // record reports a result that no permit was asked for.
@@ -199,7 +199,7 @@ func (ks *keyedState[K]) record(k K, r result) Verdict {
 		if r.outcome == Success {
 			c = ks.lookup(k, h)
 		} else if c = ks.obtain(k, h, nil); c == nil {
-			return Late // not equal to itself, so nothing to remember
+			return ks.late() // not equal to itself, so nothing to remember
 		}
 		if c == nil {
 			// LP(RecordSuccess): an absent key stays pristine.
@@ -232,7 +232,7 @@ func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue,
 		*r = r.after(did)
 		return Late, did.owed, true
 	}
-	gs.finish(c, did)
+	gs.finish(c, did, v)
 	return v, nil, false
 }
 

@@ -515,3 +515,35 @@ func TestMemoryOfStoredKeys(t *testing.T) {
 	}
 	runtime.KeepAlive(g)
 }
+
+// A result that forgets its key is late, and counted as that, though the listener panics.
+func TestLateThoughTheListenerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{OpenTimeout: time.Second}, ForgetAfter: time.Minute,
+			OnStateChange: func(_ string, e ab.Event) {
+				if e.Reason == ab.ReasonForgotten {
+					panic("oops")
+				}
+			},
+		})
+		g.Trip("k", 0)
+		time.Sleep(2 * time.Second)
+		probe, err := g.Allow("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		func() {
+			defer func() {
+				if p := recover(); p != "oops" {
+					t.Errorf("the listener panics, and the caller gets %v", p)
+				}
+			}()
+			probe.Success()
+		}()
+		if s := g.Stats(); s.Late != 1 {
+			t.Errorf("%d late results, want 1", s.Late)
+		}
+	})
+}

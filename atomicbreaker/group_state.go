@@ -209,7 +209,7 @@ func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
 // finishReport reports what is left of a result whose TripFunc has not returned. It
 // is the end of settleCell, settleKey or record.
 func (gs *groupState) finishReport(work *report) {
-	_, did := work.apply(word(work.core.word.Load()))
+	v, did := work.apply(word(work.core.word.Load()))
 	c, r := cellOf(work.core), work.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
@@ -223,7 +223,7 @@ func (gs *groupState) finishReport(work *report) {
 			gs.keyOps.settleDead(c, r, nil)
 		}
 	default:
-		gs.finish(c, did)
+		gs.finish(c, did, v)
 	}
 }
 
@@ -242,7 +242,7 @@ func (ks *keyedState[K]) recordDead(c *cell, r result, owed *eventQueue) {
 func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the group state is read.
 	if r.how&looked == 0 && gs.replaced() {
-		return Late
+		return gs.late()
 	}
 	if p.tellsTime(gs.packing) {
 		r.took = since(p.bits, gs.settings().shared)
@@ -262,7 +262,7 @@ func (ks *keyedState[K]) settlePacked(p Permit, r result, s *settings) Verdict {
 func (gs *groupState) settleCell(p Permit, r result) Verdict {
 	// LP(Done): after ResetAll, all results are late when the group state is read.
 	if gs.replaced() {
-		return Late
+		return gs.late()
 	}
 	c, stay := cellOf(p.core), p.stay()
 	s := gs.cellSettingsWithoutPerKey(&c.core)
@@ -275,12 +275,12 @@ func (gs *groupState) settleCell(p Permit, r result) Verdict {
 		gs.remove(c)
 		if gs.outdated() {
 			// LP(Done): late when the group state is read.
-			return Late
+			return gs.late()
 		}
 		// The group state was not outdated in remove either, so c.since is set.
 		return gs.keyOps.settleDead(c, r, s)
 	}
-	gs.finish(c, did)
+	gs.finish(c, did, v)
 	return v
 }
 
@@ -306,7 +306,7 @@ func (ks *keyedState[K]) settleKey(k K, hash uint64, since *departure, r result,
 		if !matters {
 			c = ks.lookup(k, hash)
 		} else if c = ks.obtain(k, hash, s); c == nil {
-			return Late // not equal to itself, so nothing to remember
+			return ks.late() // not equal to itself, so nothing to remember
 		}
 		v, died := ks.settleKeyIn(c, hash, since, &r)
 		if !died {
@@ -320,14 +320,14 @@ func (ks *keyedState[K]) settleKey(k K, hash uint64, since *departure, r result,
 func (gs *groupState) settleKeyIn(c *cell, hash uint64, since *departure, r *result) (v Verdict, died bool) {
 	if c != nil && gs.outdated() {
 		// LP(Done): late when the group state is read.
-		return Late, false
+		return gs.late(), false
 	}
 	// The cell, or its absence, comes first: later transitions of the key are
 	// transitions of this cell.
 	late := gs.departures.departed(since, hash)
 	if c == nil {
 		if late {
-			return Late, false
+			return gs.late(), false
 		}
 		// LP(Done): an absent key stays pristine.
 		return Counted, false
@@ -338,7 +338,7 @@ func (gs *groupState) settleKeyIn(c *cell, hash uint64, since *departure, r *res
 		if c.word.Load() == 0 {
 			gs.retire(c, 0)
 		}
-		return Late, false
+		return gs.late(), false
 	}
 	s := gs.cellSettingsWithoutPerKey(&c.core)
 	v, did := c.apply(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
@@ -347,6 +347,6 @@ func (gs *groupState) settleKeyIn(c *cell, hash uint64, since *departure, r *res
 		*r = r.after(did)
 		return Late, true
 	}
-	gs.finish(c, did)
+	gs.finish(c, did, v)
 	return v, false
 }

@@ -173,28 +173,23 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 
 // settleResult reports a result. Non-nil settings are those by which it was
 // classified.
-func (p Permit) settleResult(r result, s *settings) (v Verdict) {
-	var counters *counters
+func (p Permit) settleResult(r result, s *settings) Verdict {
 	switch {
 	case p.core == nil && p.since == nil:
 		return Late
 	case p.core == nil:
-		counters = &groupStateOf(p.since.home).root.counters
-		counters.total(r.outcome)
-		v = p.since.home.owner.settleAbsent(p, r, s)
+		groupStateOf(p.since.home).root.counters.total(r.outcome)
+		return p.since.home.owner.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		held := p.core.set.Load()
-		counters = held.counters
-		counters.total(r.outcome)
-		v = held.owner.settleCell(p, r)
-	default:
-		if s == nil {
-			s = p.core.settings()
-		}
-		r.took = p.took(s)
-		return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
+		held.counters.total(r.outcome)
+		return held.owner.settleCell(p, r)
 	}
-	return counters.verdict(v)
+	if s == nil {
+		s = p.core.settings()
+	}
+	r.took = p.took(s)
+	return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
 }
 
 // pay delivers the queue that a caller of Allow holds. If the listener does not
