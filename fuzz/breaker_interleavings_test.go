@@ -230,14 +230,15 @@ func decodeBreaker(code interleave.Code, _ int, inside func() (breakerOp, bool))
 	case 11:
 		return breakerReset(0)
 	case 12:
-		if code.Arg%2 == 1 {
+		switch code.Arg % 4 {
+		case 1:
 			return breakerIsOpen(0)
+		case 2, 3:
+			return breakerRecord(0, ab.Outcome(code.Arg%2))
 		}
 		return breakerState(0)
 	case 13:
 		return breakerSnapshots(false)
-	case 14:
-		return breakerRecord(0, ab.Outcome(code.Arg%2))
 	default:
 		return breakerTime(1 + code.Arg%2)
 	}
