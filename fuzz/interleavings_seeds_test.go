@@ -75,7 +75,7 @@ func TestBreakerInterleavingsSeeds(t *testing.T) {
 		"atomicbreaker: call rejected: breaker is half-open and all probes are in flight"
 	seedsReach(t, "FuzzBreakerInterleavings", breakerProgram(newBreakers),
 		"Allow = admitted", "Allow = "+open, "Allow = "+busy, "Do = admitted", "Do = "+open, "Do = "+busy,
-		"Do = <nil>", "Do = injected", "Do = atomicbreaker: call rejected: throttled, as too many calls were not accepted", "Do = panics: injected", "Do = exits",
+		"Do = <nil>", "Do = injected", "Do = atomicbreaker: call rejected: throttled: backend overloaded", "Do = panics: injected", "Do = exits",
 		"Permit.Success = Counted", "Permit.Success = Recovered", "Permit.Success = Late",
 		"Permit.Failure = Counted", "Permit.Failure = Tripped", "Permit.Failure = Late",
 		"Permit.Ignored = Counted", "Permit.Ignored = Late",
