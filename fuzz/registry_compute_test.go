@@ -26,19 +26,34 @@ func (s *registryRun) rareStep(op byte, name string, arg byte) {
 // in the given way.
 func (s *registryRun) compute(name string, ending registryEnding, op shardedregistry.ComputeOp) {
 	run, value := 0, s.value
-	s.both(func(r registryOps) (any, error) {
-		e, present, err := r.Compute(name, func(old int, exists bool) (int, shardedregistry.ComputeOp, error) {
-			if run++; r != s.m {
-				have, is := s.m.Get(name)
-				require.Equal(s.t, is, exists)
-				require.Equal(s.t, have, old)
-				s.callBack(name, ending, run)
-			}
-			v, err := ending.of(value)
-			return v, op, err
+	var want *ended // of a function that cancels: from before it calls back
+	var end func(r registryOps) ended
+	end = func(r registryOps) ended {
+		return endOf(func() (any, error) {
+			e, present, err := r.Compute(name, func(old int, exists bool) (int, shardedregistry.ComputeOp, error) {
+				if r != s.m {
+					have, is := s.m.Get(name)
+					require.Equal(s.t, is, exists)
+					require.Equal(s.t, have, old)
+					if op == shardedregistry.CancelOp {
+						e := end(s.m)
+						want = &e
+					}
+					run++
+					s.callBack(name, ending, run)
+				}
+				v, err := ending.of(value)
+				return v, op, err
+			})
+			return fmt.Sprint(e, present), err
 		})
-		return fmt.Sprint(e, present), err
-	})
+	}
+	got := end(s.r)
+	if want == nil {
+		e := end(s.m)
+		want = &e
+	}
+	s.same(*want, got)
 }
 
 // deleteFunc deletes what has a value with the wanted remainder, and ends with the

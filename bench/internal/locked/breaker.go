@@ -9,8 +9,8 @@ import (
 
 // BreakerConfig holds what the locked breakers can be told.
 type BreakerConfig struct {
-	Threshold   int           // failures in a row
-	OpenTimeout time.Duration // doubled by every further opening, up to ten times
+	Threshold   int // failures in a row
+	OpenTimeout time.Duration
 	Probes      int
 	CloseAfter  int
 }
@@ -19,7 +19,7 @@ type BreakerConfig struct {
 type circuit struct {
 	state               ab.State
 	stay, period        uint64 // what a permit carries, and what it did when half-open
-	fails, streak       int
+	fails               int
 	inFlight, succeeded int
 	until, lease        time.Time
 }
@@ -35,7 +35,6 @@ func (c *circuit) enter(s ab.State) {
 
 func (c *circuit) reset() {
 	c.enter(ab.Closed)
-	c.streak = 0
 }
 
 func (c *circuit) allow(cfg *BreakerConfig) (stay uint64, err error) {
@@ -93,8 +92,7 @@ func (c *circuit) failure(cfg *BreakerConfig, stay uint64) ab.Verdict {
 	if c.fails++; c.state == ab.Closed && c.fails < cfg.Threshold {
 		return ab.Counted
 	}
-	c.until = time.Now().Add(min(cfg.OpenTimeout<<min(c.streak, 4), 10*cfg.OpenTimeout))
-	c.streak++
+	c.until = time.Now().Add(cfg.OpenTimeout)
 	c.enter(ab.Open)
 	return ab.Tripped
 }
