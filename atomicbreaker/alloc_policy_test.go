@@ -24,7 +24,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 		ab.SlowRate(1, time.Hour, math.MaxInt, time.Second),
 		ab.AnyOf(ab.Consecutive(32), ab.KOfN(32, 32), ab.FailureRate(1, math.MaxInt, time.Minute), ab.SlowRate(1, time.Hour, math.MaxInt, time.Second)),
 	} {
-		for _, c := range []ab.Config{{Trip: p}, {Trip: p, Shadow: true, Jitter: 0.5}, {Trip: p, OnStateChange: func(ab.Event) {}}} {
+		for _, c := range []ab.Config{{Policy: p}, {Policy: p, Shadow: true, Jitter: 0.5}, {Policy: p, OnStateChange: func(ab.Event) {}}} {
 			b, rejecting := ab.MustNew(c), ab.MustNew(c)
 			rejecting.Trip(-1)
 			told := c.OnStateChange != nil
@@ -91,7 +91,7 @@ func TestHealthyKeysTakeNoMemory(t *testing.T) {
 		"FailureRate": ab.FailureRate(0.5, 10, time.Minute), "SlowRate": ab.SlowRate(0.5, time.Hour, 10, time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}})
 			g.ForceOpen("open")
 			key := []byte("user-0000000")
 			call := func() {

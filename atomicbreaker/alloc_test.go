@@ -14,8 +14,8 @@ import (
 func TestAllocations(t *testing.T) {
 	ctx := t.Context()
 	type pair struct{ a, b int32 }
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
-	open := ab.MustNew(ab.Config{Trip: ab.Consecutive(1)})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(2)})
+	open := ab.MustNew(ab.Config{Policy: ab.Consecutive(1)})
 	open.Allow()
 	p, _ := open.Allow()
 	p.Failure()
@@ -25,7 +25,7 @@ func TestAllocations(t *testing.T) {
 		ints.RecordFailure(1)
 	}
 	strings.RecordFailure("failing")
-	told := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
+	told := ab.MustNew(ab.Config{Policy: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
 	toldKeys := ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(string, ab.Event) {}})
 	toldKeys.RecordFailure("failing")
 	again := 0

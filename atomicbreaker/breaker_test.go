@@ -60,7 +60,7 @@ func TestErrorsMatchErrRejected(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Name: "billing", Trip: ab.Consecutive(2), OpenTimeout: time.Second, Probes: 2, CloseAfter: 3})
+		b := ab.MustNew(ab.Config{Name: "billing", Policy: ab.Consecutive(2), OpenTimeout: time.Second, Probes: 2, CloseAfter: 3})
 		fail(t, b.Allow, 1)
 		want := func(s ab.Snapshot) {
 			t.Helper()
@@ -85,7 +85,7 @@ func TestSnapshot(t *testing.T) {
 func TestLatchedUntilReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, timeout := range []time.Duration{-1, math.MinInt64} {
-			b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: timeout})
+			b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: timeout})
 			fail(t, b.Allow, 1)
 			for range 5 {
 				time.Sleep(300 * 24 * time.Hour)
@@ -115,7 +115,7 @@ func TestCallAfterTheOpenTime(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("%s for %v at %v", name, timeout, offset), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: timeout, DetailedErrors: true})
+						b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: timeout, DetailedErrors: true})
 						time.Sleep(offset)
 						trip(b)
 						left := b.Snapshot().RetryAfter
@@ -170,7 +170,7 @@ func TestCallAfterTheProbeTime(t *testing.T) {
 
 func TestBackoffDoublesUpToMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: 5 * time.Second})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: 5 * time.Second})
 		fail(t, b.Allow, 1)
 		for i, d := range []time.Duration{1, 2, 4, 5, 5} {
 			s := b.Snapshot()
@@ -193,7 +193,7 @@ func TestBackoffDoublesUpToMax(t *testing.T) {
 func TestOpenTimeIsConstant(t *testing.T) {
 	for _, c := range []ab.Config{{}, {OpenTimeout: time.Second}, {OpenTimeout: time.Second, MaxOpenTimeout: time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			c.Trip = ab.Consecutive(1)
+			c.Policy = ab.Consecutive(1)
 			b, want := ab.MustNew(c), cmp.Or(c.OpenTimeout, ab.DefaultOpenTimeout)
 			fail(t, b.Allow, 1)
 			for range 40 { // beyond the longest streak
@@ -213,7 +213,7 @@ func TestOpenTimeIsConstant(t *testing.T) {
 // What Backoff says is bounded by ten times OpenTimeout, unless MaxOpenTimeout is set.
 func TestBackoffDefaultMaxIsTenfold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, Backoff: func(streak int) time.Duration { return time.Duration(streak) * 4 * time.Second }})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, Backoff: func(streak int) time.Duration { return time.Duration(streak) * 4 * time.Second }})
 		fail(t, b.Allow, 1)
 		for _, want := range []time.Duration{4, 8, 10, 10} {
 			if got := b.Snapshot().RetryAfter; got != want*time.Second {
@@ -229,7 +229,7 @@ func TestBackoffFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		b := ab.MustNew(ab.Config{
-			Trip: ab.Consecutive(1), OpenTimeout: 2 * time.Second, MaxOpenTimeout: 7 * time.Second,
+			Policy: ab.Consecutive(1), OpenTimeout: 2 * time.Second, MaxOpenTimeout: 7 * time.Second,
 			Backoff: func(streak int) time.Duration {
 				if calls++; streak != calls {
 					t.Errorf("call %d with streak %d", calls, streak)
@@ -252,7 +252,7 @@ func TestBackoffFunction(t *testing.T) {
 }
 
 func TestDoReturnsWhatFnReturns(t *testing.T) {
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(2)})
 	ctx := context.WithValue(t.Context(), t, "value")
 	err := b.Do(ctx, func(got context.Context) error {
 		if got != ctx {
@@ -292,7 +292,7 @@ func TestDoReturnsWhatFnReturns(t *testing.T) {
 // A context that is done costs neither a call nor a probe.
 func TestDoneContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second})
 		fail(t, b.Allow, 1)
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -318,7 +318,7 @@ func TestDoneContext(t *testing.T) {
 // Mistakes are found before a probe is taken.
 func TestNilArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second})
 		var g ab.Group[string]
 		var none context.Context
 		fn := func(context.Context) error { return nil }
@@ -339,7 +339,7 @@ func TestNilArguments(t *testing.T) {
 
 func TestClassify(t *testing.T) {
 	errNotFound, errOdd := errors.New("not found"), errors.New("odd")
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), Classify: func(_ context.Context, err error) ab.Outcome {
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(2), Classify: func(_ context.Context, err error) ab.Outcome {
 		switch err {
 		case errNotFound:
 			return ab.Success
@@ -373,14 +373,14 @@ func TestClassify(t *testing.T) {
 // T41: what Classify breaks counts once, as a failure, and its panic goes on.
 func TestT41_PanicInClassify(t *testing.T) {
 	classify := func(context.Context, error) ab.Outcome { panic("classify") }
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(9), Classify: classify})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(9), Classify: classify})
 	panics(t, "classify", func() { admit(t, b.Allow).Done(errBoom) })
 	panics(t, "classify", func() { b.Do(t.Context(), func(context.Context) error { return errBoom }) })
 	panics(t, "classify", func() { ab.Execute(b, func() (int, error) { return 0, errBoom }) })
 	if got := b.Snapshot().Failures; got != 3 {
 		t.Fatalf("%d failures, want 3", got)
 	}
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(9), Classify: classify}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(9), Classify: classify}})
 	panics(t, "classify", func() { admit(t, keyed(g, "k")).Done(errBoom) })
 	panics(t, "classify", func() { g.Do(t.Context(), "k", func(context.Context) error { return errBoom }) })
 	for _, s := range g.All() {
@@ -394,8 +394,8 @@ func TestT41_PanicInClassify(t *testing.T) {
 // taken.
 func TestT27_PanicAndGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
-		g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second})
+		g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second}})
 		ends := map[string]func(){
 			"panic":  func() { defer func() { recover() }(); endWithPanic(b, g) },
 			"goexit": func() { goexit(func() { endWithGoexit(b, g) }) },
@@ -454,7 +454,7 @@ func whereItBegan() { panic("boom") }
 // give back the slot of another probe epoch nor make the count negative.
 func TestDoubleDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, CloseAfter: 9})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, CloseAfter: 9})
 		fail(t, b.Allow, 1)
 		time.Sleep(time.Second)
 		p := admit(t, b.Allow)

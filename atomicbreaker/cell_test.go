@@ -15,8 +15,8 @@ import (
 // fleet is a group whose keys open after two failures, unless c has a policy.
 func fleet(t *testing.T, c ab.GroupConfig[int]) *ab.Group[int] {
 	t.Helper()
-	if c.Default.Trip == nil {
-		c.Default.Trip = ab.Consecutive(2)
+	if c.Default.Policy == nil {
+		c.Default.Policy = ab.Consecutive(2)
 	}
 	g, err := ab.NewGroup(c)
 	if err != nil {
@@ -95,9 +95,9 @@ func TestMaxOpenAndCommands(t *testing.T) {
 // A bound that Update lowers closes no key, and none opens until fewer are open. One
 // that comes later counts the keys that are open already.
 func TestMaxOpenUpdated(t *testing.T) {
-	for name, perKey := range map[string]func(int) ab.Config{"Default": nil, "PerKey": func(int) ab.Config { return ab.Config{Trip: ab.Consecutive(1)} }} {
+	for name, perKey := range map[string]func(int) ab.Config{"Default": nil, "PerKey": func(int) ab.Config { return ab.Config{Policy: ab.Consecutive(1)} }} {
 		t.Run(name, func(t *testing.T) {
-			c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}, PerKey: perKey}
+			c := ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(1)}, PerKey: perKey}
 			g := fleet(t, c)
 			bound := func(n int) {
 				c.MaxOpen = n
@@ -131,7 +131,7 @@ func TestMaxOpenUpdated(t *testing.T) {
 // A key that may not open counts its successes like any other: what it was kept
 // from does not make it worse.
 func TestMaxOpenKeepsCounting(t *testing.T) {
-	c := ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.FailureRate(0.5, 1, time.Minute)}}
+	c := ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: ab.FailureRate(0.5, 1, time.Minute)}}
 	g := fleet(t, c)
 	wantVerdict(t, fail(t, keyed(g, 0), 1), ab.Tripped)
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
@@ -155,7 +155,7 @@ func TestMaxOpenCountsTrips(t *testing.T) {
 		"a function":   ab.TripFunc(time.Minute, 0, func(c ab.Counts) bool { return c.Failures >= 3 && c.Consecutive >= 3 }),
 		"any of these": ab.AnyOf(ab.Consecutive(3), ab.FailureCount(20, time.Minute)),
 	} {
-		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: policy}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: policy}})
 		g.Trip(0, 0)
 		for i := range 2 {
 			wantVerdict(t, admit(t, keyed(g, 1)).Trip(time.Hour), ab.Counted)
@@ -176,7 +176,7 @@ func TestMaxOpenCountsTrips(t *testing.T) {
 // So is a failure that a window keeps from opening its key, and it does not end those in a row.
 func TestMaxOpenCountsInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.FailureCount(2, time.Second))}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: ab.AnyOf(ab.Consecutive(5), ab.FailureCount(2, time.Second))}})
 		g.Trip(0, time.Hour)
 		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted) // all but the first are withheld
 		time.Sleep(time.Minute)
@@ -187,7 +187,7 @@ func TestMaxOpenCountsInARow(t *testing.T) {
 
 // A key that may not open, and has nothing to remember, does not stay in the group.
 func TestMaxOpenKeepsNoPristineKeys(t *testing.T) {
-	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.Consecutive(1)}})
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: ab.Consecutive(1)}})
 	g.Trip(0, 0)
 	for i := range 50 {
 		wantVerdict(t, g.RecordFailure(1+i), ab.Counted)
@@ -203,7 +203,7 @@ func TestMaxOpenKeepsNoPristineKeys(t *testing.T) {
 // A key that keeps failing and may not open is not forgotten.
 func TestMaxOpenKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, ForgetAfter: time.Minute, Default: ab.Config{Trip: ab.Consecutive(3)}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, ForgetAfter: time.Minute, Default: ab.Config{Policy: ab.Consecutive(3)}})
 		g.Trip(0, -1) // until Reset
 		for i := range 300 {
 			wantVerdict(t, g.RecordFailure(1), ab.Counted)
@@ -243,7 +243,7 @@ func TestMaxOpenWhileHalfOpen(t *testing.T) {
 // A history goes on while its key may not open.
 func TestMaxOpenWithKOfN(t *testing.T) {
 	for _, n := range []int{3, 33, 1000} {
-		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.KOfN(2, n)}})
+		g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: ab.KOfN(2, n)}})
 		wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted)
 		for range n {
@@ -257,7 +257,7 @@ func TestMaxOpenWithKOfN(t *testing.T) {
 
 // So does a long one, with a failure now and then: its log has the last.
 func TestMaxOpenWithALog(t *testing.T) {
-	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Trip: ab.KOfN(3, 40)}})
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: ab.Config{Policy: ab.KOfN(3, 40)}})
 	wantVerdict(t, fail(t, keyed(g, 0), 3), ab.Tripped)
 	withheld := g.Stats().Withheld
 	for i := range 50 {
@@ -285,7 +285,7 @@ func TestMaxOpenWithALog(t *testing.T) {
 func TestMaxOpenOfSlowCalls(t *testing.T) {
 	for _, p := range []ab.Policy{ab.Consecutive(4), ab.KOfN(4, 20), ab.KOfN(4, 200)} {
 		synctest.Test(t, func(t *testing.T) {
-			c := ab.Config{Trip: ab.AnyOf(p, ab.SlowRate(0.1, time.Second, 3, time.Hour)), OpenTimeout: time.Hour}
+			c := ab.Config{Policy: ab.AnyOf(p, ab.SlowRate(0.1, time.Second, 3, time.Hour)), OpenTimeout: time.Hour}
 			g := fleet(t, ab.GroupConfig[int]{MaxOpen: 1, Default: c})
 			g.Trip(0, 0)
 			wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Counted)
@@ -326,7 +326,7 @@ func TestMaxOpenAfterCommands(t *testing.T) {
 // found.
 func TestStressMaxOpen(t *testing.T) {
 	const keys, bound = 40, 10
-	g := fleet(t, ab.GroupConfig[int]{MaxOpen: bound, Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1}})
+	g := fleet(t, ab.GroupConfig[int]{MaxOpen: bound, Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1}})
 	var callers sync.WaitGroup
 	for i := range 4 {
 		callers.Go(func() {

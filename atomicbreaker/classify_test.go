@@ -92,7 +92,7 @@ func TestClassifyKnowsTheContext(t *testing.T) {
 				wantState(t, call.state(), ab.Open)
 			})
 		}
-		c.Trip = ab.Consecutive(1)
+		c.Policy = ab.Consecutive(1)
 		b := ab.MustNew(c)
 		ab.Execute(b, func() (int, error) { return 0, context.Canceled })
 		wantVerdict(t, admit(t, b.Allow).Done(context.Canceled), ab.Counted)
@@ -123,7 +123,7 @@ func TestClassifyKnowsTheContext(t *testing.T) {
 // A half-open breaker opens again at a failure that something harmless is joined to.
 func TestJoinedFailuresOfProbes(t *testing.T) {
 	for _, with := range []error{context.Canceled, ab.ErrOpen} {
-		subjects(t, ab.Config{Trip: ab.Consecutive(1)}, func(t *testing.T, allow allower, reset func()) {
+		subjects(t, ab.Config{Policy: ab.Consecutive(1)}, func(t *testing.T, allow allower, reset func()) {
 			fail(t, allow, 1)
 			time.Sleep(time.Minute)
 			wantVerdict(t, admit(t, allow).Done(errors.Join(errBoom, with)), ab.Tripped)
@@ -139,7 +139,7 @@ func TestClassifyHarmsNobody(t *testing.T) {
 		"invents": func(context.Context, error) ab.Outcome { return 99 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			subjects(t, ab.Config{Trip: ab.Consecutive(1), Classify: own, ProbeTimeout: time.Hour}, func(t *testing.T, allow allower, reset func()) {
+			subjects(t, ab.Config{Policy: ab.Consecutive(1), Classify: own, ProbeTimeout: time.Hour}, func(t *testing.T, allow allower, reset func()) {
 				for range 3 { // first a closed breaker, then probes
 					p := admit(t, allow)
 					goexit(func() {

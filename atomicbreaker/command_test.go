@@ -71,7 +71,7 @@ func (s subject) left(t *testing.T, want time.Duration) {
 	}
 }
 
-var oneSecond = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second}
+var oneSecond = ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second}
 
 // Whatever the mode, HalfOpen lets probes through, and what they report decides.
 func TestHalfOpenByHand(t *testing.T) {
@@ -152,7 +152,7 @@ func TestT63_ForceOpen(t *testing.T) {
 // What is recorded without a permit counts while closed, closes what is open and opens
 // what may be tried.
 func TestRecord(t *testing.T) {
-	byHand(t, ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+	byHand(t, ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 		is := func(want ab.State) {
 			t.Helper()
 			wantState(t, s.state(), want)
@@ -195,10 +195,10 @@ func TestRecord(t *testing.T) {
 // never open.
 func TestRecordByPolicy(t *testing.T) {
 	for name, c := range map[string]ab.Config{
-		"window":  {Trip: ab.FailureRate(0.5, 3, time.Minute)},
-		"history": {Trip: ab.KOfN(2, 4)},
-		"long":    {Trip: ab.KOfN(2, 100)},
-		"shadow":  {Trip: ab.KOfN(2, 4), Shadow: true},
+		"window":  {Policy: ab.FailureRate(0.5, 3, time.Minute)},
+		"history": {Policy: ab.KOfN(2, 4)},
+		"long":    {Policy: ab.KOfN(2, 100)},
+		"shadow":  {Policy: ab.KOfN(2, 4), Shadow: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			byHand(t, c, func(t *testing.T, s subject) {
@@ -295,7 +295,7 @@ func TestTrip(t *testing.T) {
 // A breaker that failures open until Reset keeps to MaxOpenTimeout where somebody says
 // for how long, and to Backoff.
 func TestMaxOpenTimeoutUntilReset(t *testing.T) {
-	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1, MaxOpenTimeout: time.Minute}
+	c := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1, MaxOpenTimeout: time.Minute}
 	byHand(t, c, func(t *testing.T, s subject) {
 		for d, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Minute, math.MaxInt64: time.Minute, 0: math.MaxInt64, -1: math.MaxInt64} {
 			s.trip(d)
@@ -413,8 +413,8 @@ func TestPermitTrip(t *testing.T) {
 // Of concurrent Trips exactly one gets Tripped, and there is one opening.
 func TestPermitTripsTogether(t *testing.T) {
 	for round := range rounds(2000) {
-		b := ab.MustNew(ab.Config{Trip: ab.FailureCount(1, time.Hour)})
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(1, time.Hour)}})
+		b := ab.MustNew(ab.Config{Policy: ab.FailureCount(1, time.Hour)})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(1, time.Hour)}})
 		var got [2][4]ab.Verdict
 		var permits [2][4]ab.Permit
 		for i := range 4 {

@@ -16,8 +16,8 @@ type Config struct {
 	// Name appears in Snapshots and Events.
 	Name string
 
-	// Trip says when a closed breaker opens; nil means Consecutive(5).
-	Trip Policy
+	// Policy says when a closed breaker opens; nil means Consecutive(5).
+	Policy Policy
 
 	// Shadow lets every call through, so that settings can be tried before they
 	// matter. Otherwise the breaker works as usual: it counts, opens and recovers,
@@ -158,7 +158,7 @@ func (c *Config) compile() (*settings, error) {
 		return nil, fmt.Errorf("atomicbreaker: Config.Jitter %v: must be in 0..1", c.Jitter)
 	}
 	var err error
-	if s.rules, err = compileTrip(c.Trip); err != nil {
+	if s.rules, err = compilePolicy(c.Policy); err != nil {
 		return nil, err
 	}
 	s.inRow = s.rules.inRowAlone()

@@ -22,8 +22,8 @@ const (
 // a Config is given, and changes nothing.
 func TestWrongSettings(t *testing.T) {
 	tests := map[string]ab.Config{
-		"Trip: Consecutive(0)":                                              {Trip: ab.Consecutive(0)},
-		"Trip: Consecutive(-3)":                                             {Trip: ab.Consecutive(-3)},
+		"Policy: Consecutive(0)":                                            {Policy: ab.Consecutive(0)},
+		"Policy: Consecutive(-3)":                                           {Policy: ab.Consecutive(-3)},
 		"Probes -1: must be in 0..31":                                       {Probes: -1},
 		"Probes 32:":                                                        {Probes: 32},
 		"CloseAfter -1: must be in 0..31":                                   {CloseAfter: -1},
@@ -61,7 +61,7 @@ func TestWrongSettings(t *testing.T) {
 		if g != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("NewGroup: %v, want it to start with %q", err, want)
 		}
-		right := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
+		right := ab.MustNew(ab.Config{Policy: ab.Consecutive(2)})
 		fail(t, right.Allow, 1)
 		before := right.Snapshot()
 		if err := right.Update(c); err == nil || !strings.HasPrefix(err.Error(), want) || right.Snapshot() != before {
@@ -96,8 +96,8 @@ func fallsBack(t *testing.T, g *ab.Group[int], want string) {
 // they are first needed: the key has those of Default, also after Update.
 func TestWrongPerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wrong := func(string) ab.Config { return ab.Config{Name: "wrong", Trip: ab.Consecutive(1), Probes: 99} }
-		c := ab.GroupConfig[string]{Default: ab.Config{Name: "default", Trip: ab.Consecutive(2), OpenTimeout: time.Second}}
+		wrong := func(string) ab.Config { return ab.Config{Name: "wrong", Policy: ab.Consecutive(1), Probes: 99} }
+		c := ab.GroupConfig[string]{Default: ab.Config{Name: "default", Policy: ab.Consecutive(2), OpenTimeout: time.Second}}
 		g := ab.MustNewGroup(c)
 		fail(t, keyed(g, "stored"), 1)
 		inFlight := admit(t, keyed(g, "stored"))
@@ -172,7 +172,7 @@ func TestExtremeSettings(t *testing.T) {
 		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: longestOpen, Backoff: shortest}, time.Second},
 		{ab.Config{OpenTimeout: time.Second, Jitter: math.SmallestNonzeroFloat64}, time.Second},
 	} {
-		tt.config.Trip = ab.Consecutive(1)
+		tt.config.Policy = ab.Consecutive(1)
 		cycle := func(t *testing.T, allow allower, reset func()) {
 			for range 3 {
 				wantVerdict(t, fail(t, allow, 1), ab.Tripped)
@@ -206,7 +206,7 @@ func TestExtremeSettings(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", tt.config), func(t *testing.T) {
 			subjects(t, tt.config, cycle)
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 17, ProbeTimeout: 1})
+				b := ab.MustNew(ab.Config{Policy: ab.KOfN(31, 32), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 17, ProbeTimeout: 1})
 				if err := b.Update(tt.config); err != nil {
 					t.Fatal(err)
 				}

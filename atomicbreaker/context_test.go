@@ -24,7 +24,7 @@ func callers(c ab.Config) map[string]struct {
 		call  func(context.Context, func(context.Context) error) error
 		state func() ab.State
 	}
-	c.Trip = ab.Consecutive(1)
+	c.Policy = ab.Consecutive(1)
 	do, execute, group := ab.MustNew(c), ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 	return map[string]caller{
 		"Do": {do.Do, do.State},
@@ -141,7 +141,7 @@ func TestInnerRejectionsAreIgnored(t *testing.T) {
 			wantState(t, c.state(), ab.Closed)
 		})
 	}
-	subjects(t, ab.Config{Trip: ab.Consecutive(1)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.Consecutive(1)}, func(t *testing.T, allow allower, reset func()) {
 		wantVerdict(t, admit(t, allow).Done(ab.ErrTooManyProbes), ab.Counted)
 		wantVerdict(t, admit(t, allow).Done(errBoom), ab.Tripped)
 	})
@@ -156,7 +156,7 @@ func forcedOpen() *ab.Breaker {
 // ExecuteGroup is Group.Do with a result: the breaker is the key's, and nothing is
 // lost however the function ends.
 func TestExecuteGroup(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3)}})
 	call := func(k string, fn func(context.Context) (int, error)) (int, error) {
 		return ab.ExecuteGroup(t.Context(), g, k, fn)
 	}

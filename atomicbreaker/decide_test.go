@@ -22,8 +22,8 @@ func TestT10_StressRatesAreParts(t *testing.T) {
 			t.Errorf("told %+v", e)
 		}
 	}
-	third := ab.MustNew(ab.Config{Trip: ab.FailureRate(0.9, 10, time.Hour), OnStateChange: listen})
-	all := ab.MustNew(ab.Config{Trip: ab.FailureRate(0.9, 10, time.Hour), OnStateChange: listen})
+	third := ab.MustNew(ab.Config{Policy: ab.FailureRate(0.9, 10, time.Hour), OnStateChange: listen})
+	all := ab.MustNew(ab.Config{Policy: ab.FailureRate(0.9, 10, time.Hour), OnStateChange: listen})
 	together(4, func(i int) {
 		for range n {
 			admit(t, third.Allow).Success()
@@ -46,7 +46,7 @@ func TestT10_StressRatesAreParts(t *testing.T) {
 // T13: failures count in a row and not in all. With a success after each, no
 // number of them opens the breaker, however they are reported.
 func TestT13_FailuresDoNotAddUp(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.Consecutive(2)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.Consecutive(2)}, func(t *testing.T, allow allower, reset func()) {
 		for range 1000 {
 			wantVerdict(t, fail(t, allow, 1), ab.Counted)
 			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -54,8 +54,8 @@ func TestT13_FailuresDoNotAddUp(t *testing.T) {
 			wantVerdict(t, admit(t, allow).Done(nil), ab.Counted)
 		}
 	})
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(2)})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	for i := range 1000 {
 		err := error(nil)
 		if i%2 == 0 {
@@ -85,7 +85,7 @@ func TestT16_FailuresExpireIfTheyShould(t *testing.T) {
 		ab.FailureRate(1, 3, time.Hour): ab.Counted,
 		ab.Consecutive(3):               ab.Tripped,
 	} {
-		subjects(t, ab.Config{Trip: policy}, func(t *testing.T, allow allower, reset func()) {
+		subjects(t, ab.Config{Policy: policy}, func(t *testing.T, allow allower, reset func()) {
 			for range 10 {
 				wantVerdict(t, fail(t, allow, 1), ab.Counted)
 				time.Sleep(25 * time.Hour)
@@ -107,7 +107,7 @@ func TestT29_FewProbesDecide(t *testing.T) {
 	for _, policy := range []ab.Policy{
 		ab.FailureRate(0.5, 100, time.Hour), ab.FailureCount(100, time.Hour), ab.SlowRate(0.5, time.Second, 100, time.Hour), ab.KOfN(30, 32), ab.Consecutive(100),
 	} {
-		subjects(t, ab.Config{Trip: policy, OpenTimeout: time.Second, Probes: 1, CloseAfter: 2}, func(t *testing.T, allow allower, reset func()) {
+		subjects(t, ab.Config{Policy: policy, OpenTimeout: time.Second, Probes: 1, CloseAfter: 2}, func(t *testing.T, allow allower, reset func()) {
 			wantVerdict(t, admit(t, allow).Trip(0), ab.Tripped)
 			for range 3 {
 				time.Sleep(time.Second)
@@ -131,7 +131,7 @@ func TestT52_NextCallKnows(t *testing.T) {
 	} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := ab.Config{Trip: policy, OpenTimeout: time.Second}
+				c := ab.Config{Policy: policy, OpenTimeout: time.Second}
 				b, g := ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 				elsewhere := func(f func()) {
 					t.Helper()

@@ -121,7 +121,7 @@ func TestReport_NoSuccessIsLost(t *testing.T) {
 	for name, clear := range clear {
 		t.Run(name, func(t *testing.T) {
 			for round := range rounds(1500) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3)}})
 				g.RecordFailure("db")
 				g.RecordFailure("db")
 				// Either the success comes before the failure, and leaves one, or

@@ -20,7 +20,7 @@
 //
 // A closed breaker lets every call through. When enough calls have failed it opens, and rejects all calls for a while.
 // Then it is half-open: a few calls go through as probes. Success closes it, and a failure opens it again.
-// Config.Trip says what is enough: failures in a row (Consecutive), among the last calls (KOfN) or in a window of time
+// Config.Policy says what is enough: failures in a row (Consecutive), among the last calls (KOfN) or in a window of time
 // (FailureCount, FailureRate), slow calls (SlowRate), a function (TripFunc), or any of these (AnyOf).
 //
 // Config.Shadow tries settings without rejecting calls; Update changes them while calls run. Package settings

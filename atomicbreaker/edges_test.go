@@ -51,7 +51,7 @@ func TestForgottenKeysAreToldBeforeTripFuncs(t *testing.T) {
 		told, block := 0, make(chan struct{})
 		what := func() {}
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default:       ab.Config{OpenTimeout: time.Second, Trip: ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { what(); return false })},
+			Default:       ab.Config{OpenTimeout: time.Second, Policy: ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { what(); return false })},
 			OnStateChange: func(string, ab.Event) { told++ },
 		})
 		want := func(n int) {
@@ -94,7 +94,7 @@ func TestDeadlinesOutliveOldSettings(t *testing.T) {
 		var g *ab.Group[string]
 		c := ab.GroupConfig[string]{Default: ab.Config{OpenTimeout: 10 * time.Millisecond}, ForgetAfter: forget}
 		asked := 0
-		c.Default.Trip = ab.TripFunc(time.Minute, 0, func(ab.Counts) bool {
+		c.Default.Policy = ab.TripFunc(time.Minute, 0, func(ab.Counts) bool {
 			if asked++; asked == 1 {
 				c := c
 				c.Default.OpenTimeout = time.Hour
@@ -114,7 +114,7 @@ func TestDeadlinesOutliveOldSettings(t *testing.T) {
 // Errors of calls that were admitted after Update are classified by what it says,
 // also if nothing else has needed the key's settings since.
 func TestUpdateOfClassify(t *testing.T) {
-	c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}}
+	c := ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}}
 	g := ab.MustNewGroup(c)
 	g.RecordFailure("k")
 	c.Default.Classify = func(context.Context, error) ab.Outcome { return ab.Ignored }
@@ -133,7 +133,7 @@ func TestTripFuncsOutliveTheirWindow(t *testing.T) {
 					var g *ab.Group[string]
 					asked := 0
 					g = ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{
-						Trip: ab.AnyOf(ab.Consecutive(3), ab.TripFunc(time.Millisecond, 0, func(ab.Counts) bool {
+						Policy: ab.AnyOf(ab.Consecutive(3), ab.TripFunc(time.Millisecond, 0, func(ab.Counts) bool {
 							asked++
 							time.Sleep(time.Second)
 							g.Sweep()
@@ -179,7 +179,7 @@ func TestUpdateOfProbeFailureRate(t *testing.T) {
 // time.
 func TestUpdateOfHowLongKeysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1, ForgetAfter: 300 * 24 * time.Hour}
+		c := ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1, ForgetAfter: 300 * 24 * time.Hour}
 		g := ab.MustNewGroup(c)
 		g.Trip("gone", 0)
 		wantVerdict(t, g.RecordFailure("k"), ab.Counted) // withheld
@@ -207,7 +207,7 @@ func TestResetAllTellsByNewSettings(t *testing.T) {
 
 // Calls come from a window that counts them, where there is one.
 func TestSnapshotOfSeveralWindows(t *testing.T) {
-	b := ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.FailureCount(100, time.Minute), ab.FailureRate(1, 100, time.Minute))})
+	b := ab.MustNew(ab.Config{Policy: ab.AnyOf(ab.FailureCount(100, time.Minute), ab.FailureRate(1, 100, time.Minute))})
 	fail(t, b.Allow, 1)
 	admit(t, b.Allow).Success()
 	if w := b.Snapshot().Window; w != (ab.Counts{Calls: 2, Failures: 1}) {

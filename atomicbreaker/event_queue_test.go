@@ -104,7 +104,7 @@ func TestDeliveryGoesOnWhileItUnwinds(t *testing.T) {
 func listening() (g *Group[string], got func() string) {
 	var events string
 	g = MustNewGroup(GroupConfig[string]{
-		Default:       Config{Trip: Consecutive(1), OpenTimeout: -1},
+		Default:       Config{Policy: Consecutive(1), OpenTimeout: -1},
 		OnStateChange: func(k string, e Event) { events += fmt.Sprintf("%s %v %d; ", k, e.To, e.Generation) },
 	})
 	return g, func() (s string) {

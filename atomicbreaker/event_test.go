@@ -20,7 +20,7 @@ func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	n := rounds(2000)
 	var classified, backedOff, told atomic.Int64
 	b := ab.MustNew(ab.Config{
-		Trip: ab.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2,
+		Policy: ab.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2,
 		Classify:      func(context.Context, error) ab.Outcome { classified.Add(1); return ab.Failure },
 		Backoff:       func(int) time.Duration { backedOff.Add(1); return time.Millisecond },
 		OnStateChange: func(ab.Event) { told.Add(1) },
@@ -54,7 +54,7 @@ func TestT6_StressChangesMeet(t *testing.T) {
 	for range rounds(500) {
 		for to, command := range commands {
 			var l log
-			b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Hour, OnStateChange: l.add})
+			b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Hour, OnStateChange: l.add})
 			together(4, func(i int) {
 				command(b)
 				if s := b.State(); s != to {
@@ -67,7 +67,7 @@ func TestT6_StressChangesMeet(t *testing.T) {
 			}
 		}
 		var l log
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, OnStateChange: l.add})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond, OnStateChange: l.add})
 		together(4, func(i int) {
 			for j := range 20 {
 				switch p, err := b.Allow(); {
@@ -102,7 +102,7 @@ func TestT39_EventsTellWhatWasCounted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l log
 				var b *ab.Breaker
-				b = ab.MustNew(ab.Config{Trip: tt.policy, OpenTimeout: time.Second, CloseAfter: 2, Probes: 2, OnStateChange: func(e ab.Event) {
+				b = ab.MustNew(ab.Config{Policy: tt.policy, OpenTimeout: time.Second, CloseAfter: 2, Probes: 2, OnStateChange: func(e ab.Event) {
 					if l.add(e); b.Snapshot().Failures != 0 {
 						t.Errorf("%+v at %v", b.Snapshot(), e)
 					}

@@ -13,7 +13,7 @@ import (
 // A call for a host gets a result, or a rejection that names the host.
 func ExampleExecuteGroup() {
 	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)},
 	})
 	get := func(host string, err error) {
 		body, err := atomicbreaker.ExecuteGroup(context.Background(), upstream, host,
@@ -61,11 +61,11 @@ func ExampleGroup_Config() {
 // New settings apply to the failures that were counted before.
 func ExampleGroup_Update() {
 	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(100)},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(100)},
 	})
 	fmt.Println(upstream.RecordFailure("db-1"))
 	err := upstream.Update(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)},
 	})
 	fmt.Println(err, upstream.RecordFailure("db-1"))
 	// Output:
@@ -117,7 +117,7 @@ func ExampleGroup_Stats() {
 // hosts.
 func ExampleGroupConfig_maxOpen() {
 	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)},
 		MaxOpen: 1,
 	})
 	for _, host := range []string{"db-1", "db-2", "db-3"} {

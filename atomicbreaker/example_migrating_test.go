@@ -20,7 +20,7 @@ func Example_migratingDefaults() {
 	// gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "billing"})
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
 		Name:        "billing",
-		Trip:        atomicbreaker.Consecutive(6), // more than 5
+		Policy:      atomicbreaker.Consecutive(6), // more than 5
 		OpenTimeout: time.Minute,
 	})
 
@@ -36,7 +36,7 @@ func Example_migratingDefaults() {
 func Example_migratingTwoStep() {
 	// cb := gobreaker.NewTwoStepCircuitBreaker[int](gobreaker.Settings{})
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.Consecutive(6), OpenTimeout: time.Minute,
+		Policy: atomicbreaker.Consecutive(6), OpenTimeout: time.Minute,
 	})
 
 	handle := func(call func() error) error {
@@ -63,7 +63,7 @@ func Example_migratingWindow() {
 	// 		return c.TotalFailures >= 100 || c.Requests >= 20 && ratio >= 0.6
 	// 	},
 	// }
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.AnyOf(
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.AnyOf(
 		atomicbreaker.FailureCount(100, time.Minute),
 		atomicbreaker.FailureRate(0.6, 20, time.Minute),
 	)})
@@ -83,7 +83,7 @@ func Example_migratingFunction() {
 	// 	},
 	// }
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
+		Policy: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
 			return min(c.Consecutive, c.Failures) > 2 && c.Calls > c.Failures
 		}),
 	})
@@ -174,7 +174,7 @@ func Example_migratingClassify() {
 func Example_migratingListener() {
 	// gobreaker.Settings{OnStateChange: func(name string, from, to gobreaker.State) { … }}
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Name: "billing", Trip: atomicbreaker.FailureRate(0.5, 4, time.Minute),
+		Name: "billing", Policy: atomicbreaker.FailureRate(0.5, 4, time.Minute),
 		OnStateChange: func(e atomicbreaker.Event) { fmt.Println(e.Name, "is", e.To, "because of", e.Reason) },
 	})
 	for _, err := range []error{nil, nil, os.ErrDeadlineExceeded} {
@@ -195,7 +195,7 @@ func Example_migratingGroup() {
 	// var mu sync.Mutex; breakers := map[string]*gobreaker.CircuitBreaker[string]{}
 	hosts := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(6), OpenTimeout: 30 * time.Second,
+			Policy: atomicbreaker.Consecutive(6), OpenTimeout: 30 * time.Second,
 		},
 	})
 	reply, err := atomicbreaker.ExecuteGroup(context.Background(), hosts, "db-1", func(context.Context) (string, error) {
@@ -212,7 +212,7 @@ func Example_migratingFailsafe() {
 	// 	WithDelay(30 * time.Second).
 	// 	Build()
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip:        atomicbreaker.FailureRate(0.5, 20, time.Minute),
+		Policy:      atomicbreaker.FailureRate(0.5, 20, time.Minute),
 		OpenTimeout: 30 * time.Second,
 
 		// Three failures of five open it again, and two do not.
@@ -237,7 +237,7 @@ func Example_migratingResilience4j() {
 	// CircuitBreakerConfig.custom().slidingWindowType(TIME_BASED).build(), as a
 	// document.
 	document := `{
-		"trip": "AnyOf(FailureRate(0.5, 100, 100s), SlowRate(1, 1m, 100, 100s))",
+		"policy": "AnyOf(FailureRate(0.5, 100, 100s), SlowRate(1, 1m, 100, 100s))",
 		"openTimeout": "1m",
 		"probes": 10, "closeAfter": 10, "probeFailureRate": 0.5
 	}`
@@ -266,7 +266,7 @@ func Example_migratingResilience4j() {
 func Example_migratingPolly() {
 	// new CircuitBreakerStrategyOptions()
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip:        atomicbreaker.FailureRate(0.1, 100, 30*time.Second),
+		Policy:      atomicbreaker.FailureRate(0.1, 100, 30*time.Second),
 		OpenTimeout: 5 * time.Second,
 	})
 	for i := range 100 {

@@ -15,7 +15,7 @@ import (
 func ExampleConfig_shadow() {
 	c := atomicbreaker.Config{
 		Name:   "search",
-		Trip:   atomicbreaker.Consecutive(2),
+		Policy: atomicbreaker.Consecutive(2),
 		Shadow: true,
 		OnStateChange: func(e atomicbreaker.Event) {
 			fmt.Println(e)
@@ -54,7 +54,7 @@ func ExampleBreaker_ForceOpen() {
 
 // An operator lets all calls through, whatever they return.
 func ExampleBreaker_Disable() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 	b.Disable()
 	for range 3 {
 		p, _ := b.Allow()
@@ -82,17 +82,17 @@ func ExampleGroup_Trip() {
 
 // Settings change while calls are under way. What was counted stays.
 func ExampleBreaker_Update() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(100)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(100)})
 	for range 7 {
 		p, _ := b.Allow()
 		p.Failure()
 	}
-	fmt.Println(b.Update(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(-1)}))
-	fmt.Println(b.Update(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(8)}))
+	fmt.Println(b.Update(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(-1)}))
+	fmt.Println(b.Update(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(8)}))
 	p, _ := b.Allow()
 	fmt.Println(b.Snapshot().Failures, p.Failure())
 	// Output:
-	// atomicbreaker: Config.Trip: Consecutive(-1): must be in 1..2147483647
+	// atomicbreaker: Config.Policy: Consecutive(-1): must be in 1..2147483647
 	// <nil>
 	// 7 Tripped
 }
@@ -136,7 +136,7 @@ func ExampleBreaker_Trip() {
 
 // A reset forgets failures, and voids the results of calls in flight.
 func ExampleBreaker_Reset() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
 	early, _ := b.Allow()
 	p, _ := b.Allow()
 	p.Failure()

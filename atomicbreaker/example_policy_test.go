@@ -28,15 +28,15 @@ func outcomes(b *atomicbreaker.Breaker, calls string) {
 
 // Three failures among the last five calls, although no two are in a row.
 func ExampleKOfN() {
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.KOfN(3, 5)}), "F.F.F")
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3)}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.KOfN(3, 5)}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3)}), "F.F.F")
 	// Output: call 5 opened it
 }
 
 // Half of at least ten calls in ten seconds.
 func ExampleFailureRate() {
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.FailureRate(0.5, 10, 10*time.Second),
+		Policy: atomicbreaker.FailureRate(0.5, 10, 10*time.Second),
 		OnStateChange: func(e atomicbreaker.Event) {
 			fmt.Printf("%v: %d of %d calls\n", e.Reason, e.Failures, e.Calls)
 		},
@@ -49,7 +49,7 @@ func ExampleFailureRate() {
 
 // A hundred failures a minute, however many calls succeed.
 func ExampleFailureCount() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.FailureCount(100, time.Minute)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.FailureCount(100, time.Minute)})
 	calls := ""
 	for range 100 {
 		calls += "F........."
@@ -61,7 +61,7 @@ func ExampleFailureCount() {
 // What is slow is as bad as what fails, and sooner known.
 func ExampleSlowRate() {
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.AnyOf(
+		Policy: atomicbreaker.AnyOf(
 			atomicbreaker.Consecutive(5),
 			atomicbreaker.SlowRate(0.5, 100*time.Microsecond, 2, time.Minute),
 		),
@@ -85,8 +85,8 @@ func ExampleAnyOf() {
 		atomicbreaker.FailureRate(0.25, 20, 30*time.Second), // it is ill
 	)
 	fmt.Println(policy)
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "FFFFF")
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "F...F...F...F...F..F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "FFFFF")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F...F...F...F...F..F")
 	// Output:
 	// AnyOf(Consecutive(5), FailureRate(0.25, 20, 30s))
 	// call 5 opened it
@@ -119,15 +119,15 @@ func ExampleTripFunc() {
 	policy := atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
 		return c.Failures >= 3 && c.FailureRate() > 0.5
 	})
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "F.F.F")
-	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "F..F..F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F..F..F")
 	// Output: call 5 opened it
 }
 
 // A call that says nothing about the thing called, as its caller has given up, is
 // cancelled.
 func ExamplePermit_Cancel() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
 	p, _ := b.Allow()
 	p.Failure()
 	p, _ = b.Allow()
@@ -146,7 +146,7 @@ func ExamplePermit_Report() {
 		}
 		return atomicbreaker.Success
 	}
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
 	for _, status := range []int{503, 404, 502} {
 		p, err := b.Allow()
 		if err != nil {

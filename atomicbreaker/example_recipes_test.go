@@ -85,7 +85,7 @@ func ExampleConfig_backgroundHealthCheck() {
 		}
 	}
 	b = atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip:        atomicbreaker.Consecutive(2),
+		Policy:      atomicbreaker.Consecutive(2),
 		OpenTimeout: -1,
 		OnStateChange: func(e atomicbreaker.Event) {
 			if e.To == atomicbreaker.Open {

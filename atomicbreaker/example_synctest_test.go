@@ -16,7 +16,7 @@ import (
 func TestRecoveryInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := atomicbreaker.MustNew(atomicbreaker.Config{
-			Trip:        atomicbreaker.Consecutive(1),
+			Policy:      atomicbreaker.Consecutive(1),
 			OpenTimeout: time.Hour,
 		})
 		answer := errors.New("connection refused")

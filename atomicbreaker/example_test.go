@@ -39,7 +39,7 @@ func Example() {
 }
 
 func ExampleExecute() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3)})
 	body, err := atomicbreaker.Execute(b, func() (string, error) { return "hello", nil })
 	fmt.Println(body, err)
 	// Output: hello <nil>
@@ -47,7 +47,7 @@ func ExampleExecute() {
 
 // The result of a call is often known elsewhere than where it was admitted.
 func ExampleBreaker_Allow() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 	early, _ := b.Allow()
 	permit, err := b.Allow()
 	if err != nil {
@@ -68,7 +68,7 @@ func ExampleBreaker_Allow() {
 func ExampleConfig_classify() {
 	errNotFound := errors.New("not found")
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.Consecutive(2),
+		Policy: atomicbreaker.Consecutive(2),
 		Classify: func(ctx context.Context, err error) atomicbreaker.Outcome {
 			if errors.Is(err, errNotFound) {
 				return atomicbreaker.Success // it has answered
@@ -87,7 +87,7 @@ func ExampleConfig_classify() {
 func ExampleConfig_onStateChange() {
 	b := atomicbreaker.MustNew(atomicbreaker.Config{
 		Name:        "billing",
-		Trip:        atomicbreaker.Consecutive(2),
+		Policy:      atomicbreaker.Consecutive(2),
 		OpenTimeout: time.Minute,
 		OnStateChange: func(e atomicbreaker.Event) {
 			fmt.Printf("%d: %v\n", e.Generation, e)
@@ -107,7 +107,7 @@ func ExampleGroupConfig_onStateChange() {
 	open := map[string]bool{}
 	var mu sync.Mutex // keys are told of at once
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)},
 		OnStateChange: func(host string, e atomicbreaker.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -127,7 +127,7 @@ func ExampleGroupConfig_onStateChange() {
 // Executors that cannot wrap their calls report what they see.
 func ExampleGroup_RecordFailure() {
 	actions := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3), OpenTimeout: -1},
 	})
 	for range 3 {
 		fmt.Println(actions.RecordFailure("resize"), actions.IsOpen("resize"))
@@ -188,7 +188,7 @@ func ExampleOpenError() {
 
 // A result may be a failure without an error.
 func ExampleExecuteResult() {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
 	ctx := context.Background()
 	classify := func(status int, err error) atomicbreaker.Outcome {
 		if status >= 500 {

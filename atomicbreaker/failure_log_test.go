@@ -83,7 +83,7 @@ func TestLogsGoRound(t *testing.T) {
 		for _, from := range []uint32{0, blockMask - 2, blockMask - 1, blockMask, 1<<32 - 1} {
 			t.Run(fmt.Sprintf("%d slots from %d", size, from), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(size), uint64(from)))
-				b := MustNew(Config{Trip: KOfN(1024, 1024)})
+				b := MustNew(Config{Policy: KOfN(1024, 1024)})
 				l := &lister{b: b}
 				b.core.log.Store(&failureLog{slots: make([]atomics.Uint32, size)})
 				b.core.log.Load().blocks.Store(from)
@@ -106,7 +106,7 @@ func TestLogsGoRound(t *testing.T) {
 // them.
 func TestBurstsTakeTheirBlocks(t *testing.T) {
 	for _, from := range []uint32{0, 7, blockMask - 3} {
-		b := MustNew(Config{Trip: KOfN(900, 1000)})
+		b := MustNew(Config{Policy: KOfN(900, 1000)})
 		l := &lister{b: b}
 		l.call(true)
 		l.call(false)
@@ -149,7 +149,7 @@ func TestBurstsTakeTheirBlocks(t *testing.T) {
 func TestBurstsEndInTime(t *testing.T) {
 	for _, n := range []int{33, 100, 1023, 1024} {
 		for _, calls := range []string{"x", "xx", "x.x", "xx.xx", "x.x.x"} {
-			b := MustNew(Config{Trip: KOfN(n, n)})
+			b := MustNew(Config{Policy: KOfN(n, n)})
 			l := &lister{b: b}
 			for range 3 {
 				for _, c := range calls {
@@ -170,7 +170,7 @@ func TestBurstsEndInTime(t *testing.T) {
 			}
 		}
 	}
-	b := MustNew(Config{Trip: KOfN(1000, 1000)})
+	b := MustNew(Config{Policy: KOfN(1000, 1000)})
 	for range 999 {
 		(&lister{b: b}).call(true)
 	}

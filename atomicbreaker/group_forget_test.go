@@ -53,7 +53,7 @@ func TestForgottenKeysAreHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := ab.MustNewGroup(ab.GroupConfig[string]{
-					Default: ab.Config{Trip: ab.Consecutive(3), OpenTimeout: open}, ForgetAfter: after,
+					Default: ab.Config{Policy: ab.Consecutive(3), OpenTimeout: open}, ForgetAfter: after,
 				})
 				wantVerdict(t, fail(t, keyed(g, "k"), 3), ab.Tripped)
 				time.Sleep(open + after - 1)
@@ -73,7 +73,7 @@ func TestForgottenKeysAreHealthy(t *testing.T) {
 func TestHalfOpenKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Minute}, ForgetAfter: time.Minute,
+			Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Minute}, ForgetAfter: time.Minute,
 		})
 		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
 		time.Sleep(time.Second)
@@ -156,7 +156,7 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 						var told []string
 						fresh := func() *group {
 							c := ab.GroupConfig[string]{
-								Default:     ab.Config{Trip: m.policy, OpenTimeout: time.Second, ProbeTimeout: time.Minute},
+								Default:     ab.Config{Policy: m.policy, OpenTimeout: time.Second, ProbeTimeout: time.Minute},
 								ForgetAfter: after,
 							}
 							if listens {
@@ -226,7 +226,7 @@ func TestFailingKeysAreForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}}) // an hour
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}}) // an hour
 				fail(t, keyed(g, "k"), 1)
 				for range 3 {
 					time.Sleep(time.Hour - 1)
@@ -257,7 +257,7 @@ func TestForgottenBeforeTheFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}}) // an hour
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}}) // an hour
 				wantVerdict(t, fail(t, keyed(g, "k"), 8), ab.Counted)
 				inFlight := admit(t, keyed(g, "k"))
 				time.Sleep(time.Hour)
@@ -294,7 +294,7 @@ func TestTheLongestWindowKeepsAKey(t *testing.T) {
 	hour, second := ab.FailureRate(0.5, 99, time.Hour), ab.FailureRate(0.5, 99, time.Second)
 	for _, p := range []ab.Policy{ab.AnyOf(hour, second), ab.AnyOf(second, hour), ab.AnyOf(second, hour, second)} {
 		synctest.Test(t, func(t *testing.T) {
-			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}, ForgetAfter: time.Minute})
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}, ForgetAfter: time.Minute})
 			fail(t, keyed(g, "k"), 1)
 			for i := range 20 {
 				time.Sleep(30 * time.Second)
@@ -313,7 +313,7 @@ func TestTheLongestWindowKeepsAKey(t *testing.T) {
 // KOfN is exact: calls that succeed keep the failures among the last ones.
 func TestSuccessesKeepHistories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(2, 32)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.KOfN(2, 32)}})
 		fail(t, keyed(g, "k"), 1)
 		for range 30 {
 			time.Sleep(50 * time.Minute)
@@ -330,12 +330,12 @@ func TestSuccessesKeepHistories(t *testing.T) {
 // anything with a negative ForgetAfter.
 func TestNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1)}, ForgetAfter: time.Minute})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1)}, ForgetAfter: time.Minute})
 		g.ForceOpen("forced")
 		g.Disable("disabled")
 		g.Trip("latched", -1)
 		for _, never := range []time.Duration{-1, math.MinInt64} {
-			h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second}, ForgetAfter: never})
+			h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second}, ForgetAfter: never})
 			fail(t, keyed(h, "open"), 2)
 			fail(t, keyed(h, "failing"), 1)
 			time.Sleep(10_000 * time.Hour)
@@ -359,7 +359,7 @@ func TestQuotaComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 64 * time.Minute
 		g := ab.MustNewGroup(ab.GroupConfig[int]{
-			Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second},
+			Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second},
 			MaxOpen: 20, ForgetAfter: after,
 		})
 		opened := 0
@@ -416,7 +416,7 @@ func TestForgottenKeysAreTold(t *testing.T) {
 		told := map[string]string{}
 		angry := false
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second},
+			Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second},
 			OnStateChange: func(k string, e ab.Event) {
 				told[k] += fmt.Sprintf("%v>%v %v; ", e.From, e.To, e.Reason)
 				if angry {
@@ -462,7 +462,7 @@ func TestEmptyWindowsLeaveBySuccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}})
 				if name == "SlowRate" {
 					p := admit(t, keyed(g, "k"))
 					time.Sleep(2 * time.Hour)
@@ -498,7 +498,7 @@ func TestMemoryOfStoredKeys(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m
 	}
-	g := ab.MustNewGroup(ab.GroupConfig[host]{Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(1, time.Hour, 9, time.Hour))}})
+	g := ab.MustNewGroup(ab.GroupConfig[host]{Default: ab.Config{Policy: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(1, time.Hour, 9, time.Hour))}})
 	var h ab.Group[string]
 	before := heap().HeapAlloc
 	for i := range n {

@@ -14,7 +14,7 @@ import (
 // is about to be retired.
 func recovered(t *testing.T, k string) *Group[string] {
 	t.Helper()
-	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
 	g.RecordFailure(k)
 	g.RecordFailure(k)
 	linger(g, k)
@@ -132,7 +132,7 @@ func TestProbesDoNotOutliveTheirCells(t *testing.T) {
 // Calls admitted while the key was absent stay good like those that a cell
 // admitted.
 func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
-	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
 	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")
 	report := func(report func() Verdict, want Verdict) {
 		t.Helper()
@@ -157,7 +157,7 @@ func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 // A permit for an absent key that nobody reports for very long is late in the
 // end, and keeps nothing alive.
 func TestDeparturesAreDropped(t *testing.T) {
-	g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: Consecutive(1)}})
+	g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(1)}})
 	depart := func(n int) {
 		for i := range n {
 			g.RecordFailure(i)
@@ -241,7 +241,7 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 		for _, spare := range []int{0, 1} {
 			t.Run(fmt.Sprintf("%s/spare=%d", name, spare), func(t *testing.T) {
 				for range 300 {
-					g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: p(callers + spare), OpenTimeout: -1}})
+					g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: p(callers + spare), OpenTimeout: -1}})
 					for range callers + spare - 1 {
 						g.RecordFailure(1)
 					}

@@ -22,7 +22,7 @@ func TestKeysLeaveWithTheirWindows(t *testing.T) {
 	for name, p := range policies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: p}})
 				swept := func(want int) {
 					t.Helper()
 					if n := g.Sweep(); n != want {
@@ -56,7 +56,7 @@ func TestKeysLeaveWithTheirWindows(t *testing.T) {
 // Slow calls keep a key as failures do, also if none has failed.
 func TestKeysLeaveWithTheirSlowCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.SlowRate(1, time.Second, 9, time.Minute)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.SlowRate(1, time.Second, 9, time.Minute)}})
 		p := admit(t, keyed(g, "k"))
 		time.Sleep(2 * time.Second)
 		p.Success()
@@ -74,8 +74,8 @@ func TestKeysLeaveWithTheirSlowCalls(t *testing.T) {
 // What is counted in the word keeps a key as well, whatever the window says.
 func TestKeysStayForTheirCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(3), ab.FailureCount(9, time.Second))}, ForgetAfter: -1})
-		h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.AnyOf(ab.KOfN(2, 3), ab.FailureCount(9, time.Second))}, ForgetAfter: -1})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.AnyOf(ab.Consecutive(3), ab.FailureCount(9, time.Second))}, ForgetAfter: -1})
+		h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.AnyOf(ab.KOfN(2, 3), ab.FailureCount(9, time.Second))}, ForgetAfter: -1})
 		g.RecordFailure("k")
 		h.RecordFailure("k")
 		time.Sleep(time.Hour)
@@ -103,7 +103,7 @@ func TestKeysStayForTheirCount(t *testing.T) {
 // them is forgotten.
 func TestKeysStayForTheirLog(t *testing.T) {
 	for _, calls := range []string{"x", "xx", "x.x", "x.x..x"} {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.KOfN(9, 40)}})
 		for range 3 {
 			for _, c := range calls {
 				reportOp(admit(t, keyed(g, "k")), c == 'x')
@@ -124,7 +124,7 @@ func TestKeysStayForTheirLog(t *testing.T) {
 	}
 	// With nobody to call it, it is forgotten all the same.
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}, ForgetAfter: time.Hour})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.KOfN(9, 40)}, ForgetAfter: time.Hour})
 		for _, c := range "x.x." {
 			reportOp(admit(t, keyed(g, "k")), c == 'x')
 		}
@@ -145,7 +145,7 @@ func TestKeysStayForTheirLog(t *testing.T) {
 // open times pass.
 func TestSweepKeepsWhatIsSetByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Second), OpenTimeout: time.Second}, ForgetAfter: -1})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(2, time.Second), OpenTimeout: time.Second}, ForgetAfter: -1})
 		g.ForceOpen("forced")
 		g.Disable("disabled")
 		g.Trip("tripped", 0)
@@ -172,7 +172,7 @@ func TestSweepKeepsWhatIsSetByHand(t *testing.T) {
 func TestInsertsSweepWindows(t *testing.T) {
 	for _, perKey := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := ab.Config{Trip: ab.FailureCount(2, time.Second)}
+			s := ab.Config{Policy: ab.FailureCount(2, time.Second)}
 			c := ab.GroupConfig[int]{Default: s}
 			if perKey {
 				c = ab.GroupConfig[int]{PerKey: func(int) ab.Config { return s }}
@@ -198,7 +198,7 @@ func TestInsertsSweepWindows(t *testing.T) {
 // its windows.
 func TestPermitsOutliveWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Minute)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(2, time.Minute)}})
 		g.RecordFailure("k")
 		p, q := admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))
 		for range 3 {
@@ -220,7 +220,7 @@ func TestSweepWithAListener(t *testing.T) {
 		g := &ab.Group[string]{}
 		swept := 0
 		g = ab.MustNewGroup(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: ab.FailureCount(2, time.Second)},
+			Default: ab.Config{Policy: ab.FailureCount(2, time.Second)},
 			OnStateChange: func(k string, e ab.Event) {
 				if e.To == ab.Closed {
 					g.RecordFailure(k)

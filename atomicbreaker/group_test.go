@@ -42,7 +42,7 @@ func TestZeroGroup(t *testing.T) {
 
 // T56: keys do not affect each other.
 func TestT56_KeysAreIndependent(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	for i := range 1000 {
 		fail(t, keyed(g, i), 1+i%2)
 	}
@@ -65,7 +65,7 @@ func TestT56_KeysAreIndependent(t *testing.T) {
 
 // A group stores the keys that fail, and no others.
 func TestMemoryIsForFailingKeys(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	fail(t, keyed(g, -1), 1)
 	for i := range 1000 {
 		wantVerdict(t, admit(t, keyed(g, i)).Success(), ab.Counted)
@@ -88,7 +88,7 @@ func keysOf[K comparable](g *ab.Group[K]) func(func(K) bool) { return maps.Keys(
 // A failure through a permit taken while the key was absent counts, also when
 // the key came, recovered and went in between.
 func TestPermitsForAbsentKeys(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	allow := keyed(g, "k")
 	old := []ab.Permit{admit(t, allow), admit(t, allow), admit(t, allow)}
 	wantVerdict(t, fail(t, allow, 1), ab.Counted)
@@ -110,7 +110,7 @@ func TestPermitsForAbsentKeys(t *testing.T) {
 // permit was taken while other keys were failing.
 func TestPermitsForAbsentKeysClear(t *testing.T) {
 	for _, others := range []int{0, 1} {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 		fail(t, keyed(g, "other"), others)
 		p := admit(t, keyed(g, "k"))
 		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Counted)
@@ -122,7 +122,7 @@ func TestPermitsForAbsentKeysClear(t *testing.T) {
 // Once the key has opened, such a permit is late, even if the key has
 // recovered and gone since. Other keys' permits are not.
 func TestPermitsForAbsentKeysComeLate(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	k, other := keyed(g, "k"), keyed(g, "other")
 	old := []ab.Permit{admit(t, k), admit(t, k), admit(t, k)}
 	others := []ab.Permit{admit(t, other), admit(t, other)}
@@ -147,7 +147,7 @@ func TestPermitsForAbsentKeysComeLate(t *testing.T) {
 // After ResetAll all earlier results are late, for keys stored or not, and
 // none of them stores a key.
 func TestResetAllVoidsResults(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3)}})
 	absent := admit(t, keyed(g, "absent"))
 	fail(t, keyed(g, "failing"), 1)
 	failing := admit(t, keyed(g, "failing"))
@@ -170,7 +170,7 @@ func TestResetAllVoidsResults(t *testing.T) {
 func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Minute, ProbeTimeout: time.Hour},
+			Default:     ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Minute, ProbeTimeout: time.Hour},
 			ForgetAfter: -1,
 		})
 		for _, k := range []string{"open", "half-open", "recovered", "reset"} {
@@ -204,7 +204,7 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 func TestPerKey(t *testing.T) {
 	calls := 0
 	g := ab.MustNewGroup(ab.GroupConfig[string]{
-		Default: ab.Config{Trip: ab.Consecutive(9)},
+		Default: ab.Config{Policy: ab.Consecutive(9)},
 		PerKey: func(k string) ab.Config {
 			switch calls++; k {
 			case "panic":
@@ -212,9 +212,9 @@ func TestPerKey(t *testing.T) {
 			case "wrong":
 				return ab.Config{Probes: 99}
 			case "fragile":
-				return ab.Config{Name: k, Trip: ab.Consecutive(1), Classify: func(context.Context, error) ab.Outcome { return ab.Ignored }}
+				return ab.Config{Name: k, Policy: ab.Consecutive(1), Classify: func(context.Context, error) ab.Outcome { return ab.Ignored }}
 			}
-			return ab.Config{Name: k, Trip: ab.Consecutive(2)}
+			return ab.Config{Name: k, Policy: ab.Consecutive(2)}
 		},
 	})
 	admit(t, keyed(g, "healthy")).Success()
@@ -248,7 +248,7 @@ func TestPerKey(t *testing.T) {
 // T53: at any time a key has one cell, whoever inserts it.
 func TestT53_OneCellPerKey(t *testing.T) {
 	for range rounds(2000) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(100)}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(100)}})
 		together(4, func(int) {
 			for range 5 {
 				g.RecordFailure("k")
@@ -265,7 +265,7 @@ func TestT53_OneCellPerKey(t *testing.T) {
 // T54: neither breakers nor keys have goroutines or timers.
 func TestT54_NoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}})
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(1)}})
 	for i := range 100 {
 		fail(t, keyed(g, i), 1)
 	}

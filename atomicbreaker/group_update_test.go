@@ -27,11 +27,11 @@ func updateGroup[K comparable](t *testing.T, g *ab.Group[K], c ab.GroupConfig[K]
 // what these have counted, and how long they are open, stays.
 func TestGroupUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3), OpenTimeout: time.Minute, MaxOpenTimeout: time.Minute}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3), OpenTimeout: time.Minute, MaxOpenTimeout: time.Minute}})
 		fail(t, keyed(g, "failing"), 2)
 		fail(t, keyed(g, "open"), 3)
 		healthy, failing := admit(t, keyed(g, "healthy")), admit(t, keyed(g, "failing"))
-		updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Name: "new", Trip: ab.Consecutive(4), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
+		updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Name: "new", Policy: ab.Consecutive(4), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
 		if s := g.Snapshot("open"); s.Name != "new" || s.RetryAfter != time.Minute {
 			t.Errorf("%+v", s)
 		}
@@ -63,10 +63,10 @@ func TestUpdateOfAZeroGroup(t *testing.T) {
 	var unused, used ab.Group[int]
 	fail(t, keyed(&used, 1), 1)
 	for _, g := range []*ab.Group[int]{&unused, &used} {
-		updateGroup(t, g, ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+		updateGroup(t, g, ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 		g.ResetAll()
 		wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Tripped)
-		updateGroup(t, g, ab.GroupConfig[int]{PerKey: func(k int) ab.Config { return ab.Config{Trip: ab.Consecutive(k)} }})
+		updateGroup(t, g, ab.GroupConfig[int]{PerKey: func(k int) ab.Config { return ab.Config{Policy: ab.Consecutive(k)} }})
 		wantVerdict(t, fail(t, keyed(g, 7), 6), ab.Counted)
 		wantVerdict(t, fail(t, keyed(g, 7), 1), ab.Tripped)
 	}
@@ -81,7 +81,7 @@ func TestUpdateOfPerKey(t *testing.T) {
 			if k == "bad" && n == 3 {
 				panic("PerKey")
 			}
-			return ab.Config{Trip: ab.Consecutive(n)}
+			return ab.Config{Policy: ab.Consecutive(n)}
 		}
 	}
 	g := ab.MustNewGroup(ab.GroupConfig[string]{PerKey: perKey(9)})
@@ -100,7 +100,7 @@ func TestUpdateOfPerKey(t *testing.T) {
 	p.Success()
 	fail(t, keyed(g, "good"), 1) // asks for the new ones
 	wantVerdict(t, fail(t, keyed(g, "good"), 1), ab.Tripped)
-	updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	wantVerdict(t, fail(t, keyed(g, "bad"), 2), ab.Tripped)
 }
 
@@ -114,8 +114,8 @@ func TestUpdateOfSlowRate(t *testing.T) {
 }
 
 func updatesOfSlowRate[K comparable](t *testing.T, keys ...K) {
-	slow := ab.GroupConfig[K]{Default: ab.Config{Trip: ab.AnyOf(ab.SlowRate(1, time.Second, 2, time.Hour), ab.Consecutive(2))}}
-	plain := ab.GroupConfig[K]{Default: ab.Config{Trip: ab.Consecutive(2)}}
+	slow := ab.GroupConfig[K]{Default: ab.Config{Policy: ab.AnyOf(ab.SlowRate(1, time.Second, 2, time.Hour), ab.Consecutive(2))}}
+	plain := ab.GroupConfig[K]{Default: ab.Config{Policy: ab.Consecutive(2)}}
 	for _, k := range keys {
 		t.Run(fmt.Sprintf("%T", k), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,9 +156,9 @@ func updatesOfSlowRate[K comparable](t *testing.T, keys ...K) {
 
 // A key that was kept for its window only leaves when there are windows no more.
 func TestUpdateToNoWindows(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.FailureRate(1, 100, time.Hour)}})
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.FailureRate(1, 100, time.Hour)}})
 	fail(t, keyed(g, 1), 1)
-	updateGroup(t, g, ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	updateGroup(t, g, ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	admit(t, keyed(g, 1)).Success()
 	if g.Len() != 0 {
 		t.Error("it stayed")
@@ -168,7 +168,7 @@ func TestUpdateToNoWindows(t *testing.T) {
 // How long keys are kept, and how many may be open, changes too.
 func TestUpdateOfTheGroupsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1}
+		c := ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpen: 1}
 		g := ab.MustNewGroup(c)
 		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
 		wantVerdict(t, fail(t, keyed(g, 2), 1), ab.Counted)
@@ -211,7 +211,7 @@ func TestUpdateOfAGroupsListener(t *testing.T) {
 	if err := g.CheckQuiet(); err != nil {
 		t.Error(err)
 	}
-	plain := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	plain := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	for want, c := range map[string]ab.GroupConfig[string]{
 		"GroupConfig.OnStateChange: must be nil":                  {OnStateChange: tell(&first)},
 		"GroupConfig.MaxOpen -1: must not be negative":            {MaxOpen: -1},
@@ -237,14 +237,14 @@ func TestStressGroupUpdates(t *testing.T) {
 	policies := []ab.Policy{
 		ab.Consecutive(goroutines * n), ab.AnyOf(ab.Consecutive(goroutines*n), ab.SlowRate(1, time.Hour, math.MaxInt32, time.Minute)),
 	}
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: policies[0]}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: policies[0]}})
 	var ended, tripped atomic.Int32
 	together(goroutines+1, func(i int) {
 		if i == goroutines {
 			for j := 0; ended.Load() < goroutines; j++ {
-				c := ab.Config{Trip: policies[j%2]}
+				c := ab.Config{Policy: policies[j%2]}
 				if j%3 == 0 {
-					updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Trip: policies[1]}, PerKey: func(string) ab.Config { return c }})
+					updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Policy: policies[1]}, PerKey: func(string) ab.Config { return c }})
 				} else {
 					updateGroup(t, g, ab.GroupConfig[string]{Default: c})
 				}
@@ -279,7 +279,7 @@ func TestStressGroupUpdates(t *testing.T) {
 func TestUpdateClassifiesCallsThatRun(t *testing.T) {
 	as := func(o ab.Outcome) ab.GroupConfig[string] {
 		return ab.GroupConfig[string]{Default: ab.Config{
-			Trip: ab.Consecutive(10), Classify: func(context.Context, error) ab.Outcome { return o },
+			Policy: ab.Consecutive(10), Classify: func(context.Context, error) ab.Outcome { return o },
 		}}
 	}
 	for name, before := range map[string]int{"no cell": 0, "a cell": 1} {

@@ -13,7 +13,7 @@ import (
 )
 
 func probing(probes, closeAfter int, timeout time.Duration) ab.Config {
-	return ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second,
+	return ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second,
 		Probes: probes, CloseAfter: closeAfter, ProbeTimeout: timeout}
 }
 

@@ -13,7 +13,7 @@ import (
 // drawing returns a breaker whose chance is what draw returns.
 func drawing(t *testing.T, c Config, draw func() float64) *Breaker {
 	t.Helper()
-	c.Trip = Consecutive(1)
+	c.Policy = Consecutive(1)
 	b, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestT33_JitterSpreadsProbes(t *testing.T) {
 		const breakers, second = 1000, time.Second
 		var tenths [11]int
 		for range breakers {
-			b := MustNew(Config{Trip: Consecutive(1), OpenTimeout: second, MaxOpenTimeout: 3 * second, Jitter: 0.5})
+			b := MustNew(Config{Policy: Consecutive(1), OpenTimeout: second, MaxOpenTimeout: 3 * second, Jitter: 0.5})
 			for i, turn := range []time.Duration{second, 2 * second, 3 * second, 3 * second} {
 				d := trip(t, b)
 				if d < turn/2 || d > turn {
@@ -151,11 +151,11 @@ func TestJitterRange(t *testing.T) {
 // Other settings of Update draw from chance as before.
 func TestJitterAfterUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := MustNew(Config{Trip: Consecutive(1), OpenTimeout: time.Second})
+		b := MustNew(Config{Policy: Consecutive(1), OpenTimeout: time.Second})
 		if got := trip(t, b); got != time.Second {
 			t.Fatalf("open for %v", got)
 		}
-		if err := b.Update(Config{Trip: Consecutive(1), OpenTimeout: time.Hour, Jitter: 1}); err != nil {
+		if err := b.Update(Config{Policy: Consecutive(1), OpenTimeout: time.Hour, Jitter: 1}); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[time.Duration]bool{}

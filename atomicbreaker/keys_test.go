@@ -86,7 +86,7 @@ const inCellBit = 1 << 32
 func carries[K comparable](t *testing.T, keys ...K) {
 	t.Helper()
 	for _, others := range []bool{false, true} {
-		g := ab.MustNewGroup(ab.GroupConfig[K]{Default: ab.Config{Trip: ab.Consecutive(1)}})
+		g := ab.MustNewGroup(ab.GroupConfig[K]{Default: ab.Config{Policy: ab.Consecutive(1)}})
 		if others {
 			g.RecordFailure(keys[len(keys)-1]) // so that keys are hashed
 			keys = keys[:len(keys)-1]

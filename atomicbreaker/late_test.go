@@ -28,7 +28,7 @@ func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, res
 	})
 }
 
-var second = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, CloseAfter: 2}
+var second = ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, CloseAfter: 2}
 
 // T17, T22: a call admitted while closed says nothing once the breaker has
 // opened, is half-open, or has closed again.
@@ -114,7 +114,7 @@ func TestT57_ResetOutlivesTheDeadline(t *testing.T) {
 
 // T13, T14: only a success in between clears the count, and time does not.
 func TestT14_ConsecutiveIsNeitherCumulativeNorWindowed(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.Consecutive(3)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.Consecutive(3)}, func(t *testing.T, allow allower, reset func()) {
 		for range 10 {
 			wantVerdict(t, fail(t, allow, 2), ab.Counted)
 			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -160,7 +160,7 @@ func TestPermitReport(t *testing.T) {
 
 // T48: the smallest settings are no special case.
 func TestT48_SmallestSettings(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {
 			wantVerdict(t, fail(t, allow, 1), ab.Tripped)
 			reject(t, allow, ab.ErrOpen)

@@ -55,7 +55,7 @@ func TestEvents(t *testing.T) {
 		var l log
 		all := log{}
 		b := ab.MustNew(ab.Config{
-			Name: "db", Trip: ab.Consecutive(3), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second, Probes: 3, CloseAfter: 2, ProbeTimeout: time.Second,
+			Name: "db", Policy: ab.Consecutive(3), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second, Probes: 3, CloseAfter: 2, ProbeTimeout: time.Second,
 			OnStateChange: func(e ab.Event) { l.add(e); all.add(e) },
 		})
 		b.Reset()
@@ -114,7 +114,7 @@ func TestEventsWithoutPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default:       ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second},
+			Default:       ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second},
 			OnStateChange: func(k string, e ab.Event) { l.add(e) },
 		})
 		closedToOpen := ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 2, Streak: 1, OpenFor: time.Second}
@@ -143,7 +143,7 @@ func TestEventsWithoutPermits(t *testing.T) {
 
 func TestLatchedEvent(t *testing.T) {
 	var l log
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1, OnStateChange: l.add})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1, OnStateChange: l.add})
 	fail(t, b.Allow, 1)
 	l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 1, Streak: 1, OpenFor: math.MaxInt64})
 }
@@ -197,7 +197,7 @@ func TestT35_ListenersMayUseTheirBreaker(t *testing.T) {
 	var b *ab.Breaker
 	var l log
 	depth := 0
-	b = ab.MustNew(ab.Config{Name: "b", Trip: ab.Consecutive(1), OnStateChange: func(e ab.Event) {
+	b = ab.MustNew(ab.Config{Name: "b", Policy: ab.Consecutive(1), OnStateChange: func(e ab.Event) {
 		if depth++; depth != 1 {
 			t.Errorf("%v inside another event", e)
 		}
@@ -219,7 +219,7 @@ func TestT35_ListenersMayUseTheirBreaker(t *testing.T) {
 
 	var g *ab.Group[string]
 	var seen []string
-	g = ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1)}, OnStateChange: func(k string, e ab.Event) {
+	g = ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1)}, OnStateChange: func(k string, e ab.Event) {
 		seen = append(seen, k+" "+e.To.String())
 		switch {
 		case k == "a" && e.To == ab.Open:
@@ -260,7 +260,7 @@ func TestT36_ListenersMayFail(t *testing.T) {
 				}
 			}
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: func(e ab.Event) { l.add(e); end() }})
+				b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: func(e ab.Event) { l.add(e); end() }})
 				ends(func() { admit(t, b.Allow).Failure() })
 				wantState(t, b.State(), ab.Open)
 				time.Sleep(2 * time.Second)
@@ -283,7 +283,7 @@ func TestT36_ListenersMayFail(t *testing.T) {
 			})
 			var keys []string
 			g := ab.MustNewGroup(ab.GroupConfig[string]{
-				Default:       ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1},
+				Default:       ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1},
 				OnStateChange: func(k string, e ab.Event) { keys = append(keys, k); end() },
 			})
 			for _, k := range []string{"a", "b", "c", "d"} {
@@ -309,7 +309,7 @@ func TestT40_SlowListenersDelayNobody(t *testing.T) {
 		var mu sync.Mutex
 		seen := map[string][]ab.Event{}
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1},
+			Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1},
 			OnStateChange: func(k string, e ab.Event) {
 				mu.Lock()
 				seen[k] = append(seen[k], e)
@@ -353,7 +353,7 @@ func TestT40_SlowListenersDelayNobody(t *testing.T) {
 func TestResetAllEvents(t *testing.T) {
 	seen := map[string]ab.Event{}
 	g := ab.MustNewGroup(ab.GroupConfig[string]{
-		Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: -1},
+		Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: -1},
 		OnStateChange: func(k string, e ab.Event) {
 			e.At = time.Time{}
 			seen[k] = e

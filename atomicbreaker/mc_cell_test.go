@@ -25,9 +25,9 @@ func (p allotment) check(t *testing.T) {
 	t.Helper()
 	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name })}
 	mc.Check(t, cfg, func(m *mc.M) {
-		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpen: 1}
+		config := GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpen: 1}
 		if p.trip != nil {
-			config.Default.Trip = p.trip
+			config.Default.Policy = p.trip
 		}
 		if p.all {
 			config.MaxOpen = 0

@@ -11,7 +11,7 @@ import (
 
 // trippedForASecond returns a breaker that has just opened.
 func trippedForASecond() *Breaker {
-	b := MustNew(Config{Trip: Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, ProbeTimeout: time.Second})
+	b := MustNew(Config{Policy: Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, ProbeTimeout: time.Second})
 	plainly(b.core.set.Load().counters)
 	p, _ := b.Allow()
 	p.Failure()

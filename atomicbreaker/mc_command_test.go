@@ -39,7 +39,7 @@ func tripsFor(d time.Duration) order {
 }
 
 func updates(c Config) order {
-	return order{Name: fmt.Sprintf("Update(%v)", c.Trip), Do: func(b ruled) any { b.update(c); return nil }}
+	return order{Name: fmt.Sprintf("Update(%v)", c.Policy), Do: func(b ruled) any { b.update(c); return nil }}
 }
 
 var (
@@ -71,8 +71,8 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 	r.settings.OpenTimeout = time.Minute
 	r.settings.Probes = max(r.settings.Probes, 1)
 	r.settings.CloseAfter = max(r.settings.CloseAfter, 1)
-	if r.settings.Trip == nil {
-		r.settings.Trip = Consecutive(2)
+	if r.settings.Policy == nil {
+		r.settings.Policy = Consecutive(2)
 	}
 	start := func(b ruled) ruled {
 		for _, o := range r.before {
@@ -112,7 +112,7 @@ var (
 // What is done by hand takes effect at one moment, in whatever mode, and voids
 // the results of the stay that it ends.
 func TestByHand(t *testing.T) {
-	fourFifths := Config{Trip: KOfN(4, 5)}
+	fourFifths := Config{Policy: KOfN(4, 5)}
 	for name, r := range map[string]regime{
 		"ForceOpen and a result":    {before: append(two[:2:2], failed...), threads: orders{{forces}, {ends(0, Failure)}}},
 		"ForceOpen and results":     {before: two, threads: orders{{forces}, {ends(0, Failure), ends(1, Success)}}},
@@ -125,7 +125,7 @@ func TestByHand(t *testing.T) {
 		"two trips, the longer":     {before: two, threads: orders{{tripsFor(time.Minute)}, {tripsFor(5 * time.Minute)}}},
 		"a trip until Reset":        {before: two, threads: orders{{tripsFor(-1)}, {tripsFor(time.Minute)}}},
 		"Trip and Reset":            {before: tripped, threads: orders{{tripsFor(time.Minute)}, {resets}}},
-		"Trip and Update":           {before: tripped, threads: orders{{tripsFor(0)}, {updates(Config{Trip: Consecutive(1), OpenTimeout: time.Hour}), tripsFor(0)}}},
+		"Trip and Update":           {before: tripped, threads: orders{{tripsFor(0)}, {updates(Config{Policy: Consecutive(1), OpenTimeout: time.Hour}), tripsFor(0)}}},
 		"a share of the probes":     {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 1}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
 		"too many of the probes":    {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 0.5}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
 		"ForceOpen and Reset":       {before: trying, threads: orders{{forces, ask(0)}, {resets}}},
@@ -169,7 +169,7 @@ func TestByThreeHands(t *testing.T) {
 		"two trips and ForceOpen":  {before: two, threads: orders{{tripsFor(0)}, {endsIn(0, -1)}, {forces}}},
 		"two permits and Disable":  {before: two, threads: orders{{endsIn(0, 0)}, {ends(1, Failure)}, {disables}}},
 		"a probe, off and on":      {before: append(tripped[:3:3], waits), threads: orders{{ask(2), ends(2, Success)}, {disables}, {resets}}},
-		"two Updates and a result": {before: append(two[:2:2], failed...), threads: orders{{updates(Config{Trip: Consecutive(3)})}, {updates(Config{Trip: KOfN(2, 3)})}, {ends(0, Failure)}}},
+		"two Updates and a result": {before: append(two[:2:2], failed...), threads: orders{{updates(Config{Policy: Consecutive(3)})}, {updates(Config{Policy: KOfN(2, 3)})}, {ends(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
 	}
@@ -227,7 +227,7 @@ func TestShadow(t *testing.T) {
 		"an open one":          {before: tripped, threads: orders{{ask(2), ends(2, Failure)}, {resets, ask(3)}}},
 		"two probes":           {before: append(tripped[:3:3], waits), threads: orders{{ask(2), ends(2, Success)}, {ask(3), ends(3, Failure)}}},
 		"ForceOpen":            {before: two, threads: orders{{forces, ask(2)}, {ends(0, Failure)}}},
-		"Update to what is on": {before: tripped, threads: orders{{updates(Config{Trip: Consecutive(2)}), ask(2)}, {ask(3)}}},
+		"Update to what is on": {before: tripped, threads: orders{{updates(Config{Policy: Consecutive(2)}), ask(2)}, {ask(3)}}},
 	} {
 		r.settings.Shadow, r.listens = true, true
 		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })

@@ -11,10 +11,10 @@ import (
 )
 
 // never is a policy that is never met while costs are measured.
-var never = Config{Trip: Consecutive(math.MaxInt32)}
+var never = Config{Policy: Consecutive(math.MaxInt32)}
 
 // once is a policy that the first failure meets, for long.
-var once = Config{Trip: Consecutive(1), OpenTimeout: 24 * time.Hour}
+var once = Config{Policy: Consecutive(1), OpenTimeout: 24 * time.Hour}
 
 // plain is what the user of a Breaker does, after some of it was done before.
 func plain(c Config, before, op func(*Breaker)) func() func(int) {

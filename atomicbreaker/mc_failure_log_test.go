@@ -48,7 +48,7 @@ func then(ops []order, more ...order) []order { return slices.Concat(ops, more) 
 // Results count one by one, in some order, in the word or in its log, and one of
 // them opens the breaker.
 func TestLongHistories(t *testing.T) {
-	trip := func(p Policy) Config { return Config{Trip: lasting{p}} }
+	trip := func(p Policy) Config { return Config{Policy: lasting{p}} }
 	both := orders{results(0, "x"), results(1, "x"), results(2, ".")}
 	twoOf5, threeOf3, threeOf4, fourOf9 := trip(KOfN(2, 5)), trip(KOfN(3, 3)), trip(KOfN(3, 4)), trip(KOfN(4, 9))
 	for name, r := range map[string]regime{
@@ -91,7 +91,7 @@ func TestLongHistories(t *testing.T) {
 // Protocols that are too long for all orders, in those with at most two
 // preemptions.
 func TestLongHistoriesGoOn(t *testing.T) {
-	trip := func(p Policy) Config { return Config{Trip: lasting{p}} }
+	trip := func(p Policy) Config { return Config{Policy: lasting{p}} }
 	for name, r := range map[string]regime{
 		"two bursts against a failure":       {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x."), threads: orders{results(0, "x....x.x.x."), results(1, "x")}},
 		"two bursts against failures":        {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x."), threads: orders{results(0, "x...x.x.x"), results(1, "x.x")}},
@@ -111,7 +111,7 @@ func TestLongHistoriesGoOn(t *testing.T) {
 // The same in a group, where a key is absent once none of its last calls has
 // failed.
 func TestLongHistoriesOfKeys(t *testing.T) {
-	twoOf2, threeOf3 := Config{Trip: lasting{KOfN(2, 2)}}, Config{Trip: lasting{KOfN(3, 3)}}
+	twoOf2, threeOf3 := Config{Policy: lasting{KOfN(2, 2)}}, Config{Policy: lasting{KOfN(3, 3)}}
 	run := after(failing, reportOp(2, Success))
 	inLog := after(run, reportOp(2, Failure))
 	for name, p := range map[string]protocol{
@@ -134,13 +134,13 @@ func TestLongHistoriesOfKeys(t *testing.T) {
 // Failures that were counted by other settings count on by the new ones, as far
 // as both know what they are.
 func TestUpdateTakesOverLongHistories(t *testing.T) {
-	to := func(p Policy) order { return updates(Config{Trip: p}) }
-	fourOf9 := Config{Trip: lasting{KOfN(4, 9)}}
+	to := func(p Policy) order { return updates(Config{Policy: p}) }
+	fourOf9 := Config{Policy: lasting{KOfN(4, 9)}}
 	for name, r := range map[string]regime{
-		"from a row":                           {settings: Config{Trip: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, "x")}},
-		"from a row, and a success":            {settings: Config{Trip: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, ".x")}},
-		"from the last few":                    {settings: Config{Trip: KOfN(4, 5)}, before: ended("x.xx"), threads: orders{{to(lasting{KOfN(3, 5)})}, results(0, "x")}},
-		"from the last few, and none":          {settings: Config{Trip: KOfN(4, 5)}, before: ended("xx."), threads: orders{{to(lasting{KOfN(3, 5)})}, then(results(0, "."), observes)}},
+		"from a row":                           {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, "x")}},
+		"from a row, and a success":            {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, ".x")}},
+		"from the last few":                    {settings: Config{Policy: KOfN(4, 5)}, before: ended("x.xx"), threads: orders{{to(lasting{KOfN(3, 5)})}, results(0, "x")}},
+		"from the last few, and none":          {settings: Config{Policy: KOfN(4, 5)}, before: ended("xx."), threads: orders{{to(lasting{KOfN(3, 5)})}, then(results(0, "."), observes)}},
 		"from a run to a row":                  {settings: fourOf9, before: ended("xx."), threads: orders{{to(Consecutive(2))}, results(0, "x")}},
 		"from a row to fewer":                  {settings: fourOf9, before: then(ended("xxx"), to(KOfN(2, 2))), threads: orders{{observes}, results(0, "x")}},
 		"from a log to a row":                  {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3)), observes}, results(0, "x")}},
@@ -148,9 +148,9 @@ func TestUpdateTakesOverLongHistories(t *testing.T) {
 		"from a log to the last few":           {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, "x")}},
 		"from a log, and a success":            {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, ".x")}},
 		"from a log to a shorter one":          {settings: fourOf9, before: ended("x.x"), threads: orders{{to(lasting{KOfN(3, 3)})}, results(0, ".x")}},
-		"from a log to a longer one":           {settings: Config{Trip: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "x")}},
+		"from a log to a longer one":           {settings: Config{Policy: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "x")}},
 		"from a log to windows":                {settings: fourOf9, before: ended("x.x"), threads: orders{{to(FailureCount(99, time.Minute)), observes}, {ends(0, Ignored)}}},
-		"from a log to a longer one, and none": {settings: Config{Trip: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "..")}},
+		"from a log to a longer one, and none": {settings: Config{Policy: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "..")}},
 		"away and back":                        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(5)), to(lasting{KOfN(4, 9)})}, results(0, ".")}},
 		"away and back, and two results":       {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(4, 9)), to(lasting{KOfN(4, 9)})}, results(0, "x.")}},
 	} {
@@ -208,7 +208,7 @@ func (b *burst) holds(places []uint32) {
 // A slot of the log does not change once its failure has taken effect.
 func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
 	return func(m *mc.M) {
-		b := &burst{m: m, b: MustNew(Config{Trip: lasting{KOfN(5, 9)}}), fails: fails}
+		b := &burst{m: m, b: MustNew(Config{Policy: lasting{KOfN(5, 9)}}), fails: fails}
 		for _, o := range []Outcome{Failure, Success, Failure} {
 			b.settles(o)
 		}
@@ -226,7 +226,7 @@ func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
 // one.
 func burstsAreApart(fails func(*burst) uint32) func(*mc.M) {
 	return func(m *mc.M) {
-		b := &burst{m: m, b: MustNew(Config{Trip: lasting{KOfN(3, 3)}}), fails: fails}
+		b := &burst{m: m, b: MustNew(Config{Policy: lasting{KOfN(3, 3)}}), fails: fails}
 		b.settles(Failure)
 		b.settles(Success)
 		m.Go(func() { b.settles(Failure) })
@@ -267,8 +267,8 @@ func TestLogsAreFinal(t *testing.T) {
 func TestCostsOfLongHistories(t *testing.T) {
 	const n = 1024
 	var (
-		never = Config{Trip: KOfN(n, n)}
-		any3  = Config{Trip: AnyOf(KOfN(n, n), KOfN(n-1, n-1), Consecutive(n))}
+		never = Config{Policy: KOfN(n, n)}
+		any3  = Config{Policy: AnyOf(KOfN(n, n), KOfN(n-1, n-1), Consecutive(n))}
 		ok    = func(b *Breaker) { p, _ := b.Allow(); p.Success() }
 		fails = func(b *Breaker) { p, _ := b.Allow(); p.Failure() }
 		okK   = func(g *Group[string]) { p, _ := g.Allow(k); p.Success() }
@@ -314,7 +314,7 @@ func TestCostsOfLongHistories(t *testing.T) {
 // Whoever needs the log first, there is one.
 func TestLogIsMadeOnce(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "failureLog ∥ failureLog"}, func(m *mc.M) {
-		b := MustNew(Config{Trip: lasting{KOfN(2, 2)}})
+		b := MustNew(Config{Policy: lasting{KOfN(2, 2)}})
 		var logs [2]*failureLog
 		var blocks [2]uint32
 		for i := range logs {

@@ -51,7 +51,7 @@ func TestLongProtocolsWithAListener(t *testing.T) {
 }
 
 // quick is a breaker that opens at once.
-var quick = Config{Trip: Consecutive(1)}
+var quick = Config{Policy: Consecutive(1)}
 
 // Who has the group state of before ResetAll in hand says nothing once another has
 // said what came next.

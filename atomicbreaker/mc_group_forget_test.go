@@ -40,7 +40,7 @@ func TestForgottenKeys(t *testing.T) {
 		"two failures of a failing one":      {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Failure)}}},
 		"failures in turn of a failing one":  {before: failedLong, threads: threads{{record(k, Failure)}, {record(k, Failure), record(k, Failure)}}},
 		"a failing one, failure and success": {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Success), record(k, Failure)}}},
-		"a failing one's history":            {settings: Config{Trip: KOfN(2, 3)}, before: failedLong, threads: threads{{reportOp(2, Success)}, {record(k, Failure)}}},
+		"a failing one's history":            {settings: Config{Policy: KOfN(2, 3)}, before: failedLong, threads: threads{{reportOp(2, Success)}, {record(k, Failure)}}},
 		"a failing one, ForceOpen":           {before: failedLong, threads: threads{{reportOp(2, Failure)}, {forceK}}},
 		"an open one, ForceOpen and a call":  {before: openLong, threads: threads{{forceK}, {allow(0, k)}}},
 		"a probe's result and ForceOpen":     {before: probingLong, threads: threads{{reportOp(3, Success)}, {forceK}}},
@@ -55,7 +55,7 @@ func TestForgottenKeysOfThree(t *testing.T) {
 	three := threads{{reportOp(2, Failure)}, {record(k, Failure)}, {record(k, Failure)}}
 	for name, policy := range map[string]Policy{"a row": Consecutive(3), "a history": KOfN(3, 5), "both": AnyOf(Consecutive(3), KOfN(3, 4))} {
 		t.Run(name, func(t *testing.T) {
-			p := protocol{settings: Config{Trip: policy}, before: failedLong, threads: three}
+			p := protocol{settings: Config{Policy: policy}, before: failedLong, threads: three}
 			p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2})
 		})
 	}

@@ -14,9 +14,9 @@ import (
 // permits look like changes with a SlowRate, and no result is lost by that.
 func TestGroupUpdates(t *testing.T) {
 	var (
-		one   = Config{Trip: Consecutive(1)}
-		three = Config{Trip: Consecutive(3)}
-		timed = Config{Trip: AnyOf(Consecutive(2), SlowRate(1, time.Hour, math.MaxInt32, time.Minute))}
+		one   = Config{Policy: Consecutive(1)}
+		three = Config{Policy: Consecutive(3)}
+		timed = Config{Policy: AnyOf(Consecutive(2), SlowRate(1, time.Hour, math.MaxInt32, time.Minute))}
 	)
 	for name, p := range map[string]protocol{
 		"and a failure":            {before: held, threads: threads{{update(one)}, {reportOp(0, Failure)}}},
@@ -25,7 +25,7 @@ func TestGroupUpdates(t *testing.T) {
 		"and ResetAll":             {before: failing, threads: threads{{update(one)}, {resetAll, allow(0, k)}}},
 		"and ResetAll, a failure":  {threads: threads{{update(one), record(k, Failure)}, {resetAll}}},
 		"twice":                    {before: held, threads: threads{{update(one), reportOp(0, Failure)}, {update(three)}}},
-		"and a probe":              {settings: Config{CloseAfter: 2}, before: probing, threads: threads{{update(Config{Trip: Consecutive(2), CloseAfter: 1})}, {reportOp(3, Success)}}},
+		"and a probe":              {settings: Config{CloseAfter: 2}, before: probing, threads: threads{{update(Config{Policy: Consecutive(2), CloseAfter: 1})}, {reportOp(3, Success)}}},
 		"to time calls, and one":   {before: held, threads: threads{{update(timed)}, {reportOp(0, Failure)}}},
 		"to time calls, and a new": {threads: threads{{update(timed)}, {allow(0, k), reportOp(0, Failure)}}},
 		"to time no more":          {settings: timed, before: held, threads: threads{{update(three)}, {reportOp(0, Failure), allow(0, k)}}},

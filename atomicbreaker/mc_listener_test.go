@@ -178,7 +178,7 @@ func TestListenerOrder(t *testing.T) {
 			mc.Check(t, p.search, func(m *mc.M) {
 				e := &ear{m: m}
 				c := p.settings
-				c.Trip, c.OpenTimeout, c.OnStateChange = Consecutive(1), time.Minute, e.hear
+				c.Policy, c.OpenTimeout, c.OnStateChange = Consecutive(1), time.Minute, e.hear
 				s := scene{b: MustNew(c), e: e}
 				plainly(s.b.core.set.Load().counters)
 				s.early, _ = s.b.Allow()

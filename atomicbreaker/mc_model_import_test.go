@@ -23,7 +23,7 @@ func modelSettings(c atomicbreaker.Config) model.Settings {
 		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow, Totals: c.RecordTotals,
 	}
 	s.MaxOpen = 10 * s.OpenFor
-	for _, r := range atomicbreaker.ModelRules(c.Trip) {
+	for _, r := range atomicbreaker.ModelRules(c.Policy) {
 		s.Policy = append(s.Policy, model.Rule{Why: atomicbreaker.ReasonThreshold, N: r.K, Last: r.N, Lasting: r.Lasting})
 	}
 	return s

@@ -14,11 +14,11 @@ import (
 
 // Policies that are never met while costs are measured.
 var (
-	neverKOfN  = Config{Trip: KOfN(32, 32)}
-	neverRate  = Config{Trip: FailureRate(1, math.MaxInt32, time.Minute)}
-	neverCount = Config{Trip: FailureCount(ring.Exact, time.Minute)}
-	neverSlow  = Config{Trip: SlowRate(1, time.Hour, math.MaxInt32, time.Minute)}
-	neverAny   = Config{Trip: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Minute))}
+	neverKOfN  = Config{Policy: KOfN(32, 32)}
+	neverRate  = Config{Policy: FailureRate(1, math.MaxInt32, time.Minute)}
+	neverCount = Config{Policy: FailureCount(ring.Exact, time.Minute)}
+	neverSlow  = Config{Policy: SlowRate(1, time.Hour, math.MaxInt32, time.Minute)}
+	neverAny   = Config{Policy: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Minute))}
 )
 
 // What each policy costs, and what is done by hand. Windows make a call that
@@ -32,15 +32,15 @@ func TestCostsOfPolicies(t *testing.T) {
 		trips   = func(b *Breaker) { p, _ := b.Allow(); p.Trip(0); b.Reset() }
 		forces  = func(b *Breaker) { b.ForceOpen() }
 		asks    = func(b *Breaker) { b.Allow() }
-		latch   = Config{Trip: Consecutive(1), OpenTimeout: -1}
-		shadow  = Config{Trip: Consecutive(1), OpenTimeout: 24 * time.Hour, Shadow: true}
+		latch   = Config{Policy: Consecutive(1), OpenTimeout: -1}
+		shadow  = Config{Policy: Consecutive(1), OpenTimeout: 24 * time.Hour, Shadow: true}
 	)
 	check := func(name string, c Config, before, op func(*Breaker), cost mc.Cost, moves ...float64) {
 		t.Helper()
 		mc.CheckCost(t, "Breaker, "+name, plain(c, before, op), cost, moves...)
 	}
 	check("KOfN: a call that succeeds", neverKOfN, nothing, ok, mc.Cost{Loads: 2}, 0)
-	check("KOfN: one after a failure", Config{Trip: KOfN(2, 2)}, fails, ok, mc.Cost{Loads: 4, RMWs: 1}, 0)
+	check("KOfN: one after a failure", Config{Policy: KOfN(2, 2)}, fails, ok, mc.Cost{Loads: 4, RMWs: 1}, 0)
 	check("KOfN: a failure, and then a success", neverKOfN, nothing, func(b *Breaker) { fails(b); ok(b) }, mc.Cost{Loads: 7, RMWs: 2}, 4, 28.5, 252.5)
 	check("FailureRate: a call that succeeds", neverRate, ok, ok, mc.Cost{Loads: 8, RMWs: 1, Clock: 1}, 0)
 	check("FailureRate: a call that fails", neverRate, ok, fails, mc.Cost{Loads: 1031, RMWs: 1, Clock: 2}, 2, 8, 64)

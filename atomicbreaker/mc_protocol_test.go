@@ -52,7 +52,7 @@ func reset(k string) action {
 }
 
 func update(c Config) action {
-	return action{Name: fmt.Sprintf("Update(%v)", c.Trip), Do: func(s subject) any { s.update(c); return nil }}
+	return action{Name: fmt.Sprintf("Update(%v)", c.Policy), Do: func(s subject) any { s.update(c); return nil }}
 }
 
 func expire(k string) action {
@@ -116,8 +116,8 @@ func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subjec
 	t.Helper()
 	p.settings.OpenTimeout = time.Minute
 	p.settings.Probes = max(p.settings.Probes, 1)
-	if p.settings.Trip == nil {
-		p.settings.Trip = Consecutive(2)
+	if p.settings.Policy == nil {
+		p.settings.Policy = Consecutive(2)
 	}
 	start := func(s subject) subject {
 		for _, a := range p.before {

@@ -190,7 +190,7 @@ func TestReport_CountersLoseUpdates(t *testing.T) {
 
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
-		g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
 		plainly(&g.counters)
 		return g
 	}

@@ -11,10 +11,10 @@ import (
 
 // Settings with and without windows, and others with.
 var (
-	windowed  = Config{Trip: FailureRate(1, 2, time.Minute), OpenTimeout: time.Minute}
-	counting  = Config{Trip: Consecutive(3), OpenTimeout: time.Minute}
-	both      = Config{Trip: AnyOf(Consecutive(3), FailureRate(1, 9, time.Minute)), OpenTimeout: time.Minute}
-	otherwise = Config{Trip: FailureRate(1, 2, time.Hour), OpenTimeout: time.Minute}
+	windowed  = Config{Policy: FailureRate(1, 2, time.Minute), OpenTimeout: time.Minute}
+	counting  = Config{Policy: Consecutive(3), OpenTimeout: time.Minute}
+	both      = Config{Policy: AnyOf(Consecutive(3), FailureRate(1, 9, time.Minute)), OpenTimeout: time.Minute}
+	otherwise = Config{Policy: FailureRate(1, 2, time.Hour), OpenTimeout: time.Minute}
 )
 
 // patient is a Breaker, and calls that it has admitted: one when it was made,
@@ -200,12 +200,12 @@ func TestWindowsOpenOnce(t *testing.T) {
 		"a rate, and half successes": {"Success ∥ Failure", rate, nil, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
 		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
 		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
-		"in the next stay":           {"Failure ∥ Failure", windowed.Trip, []cure{passing, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"by later settings":          {"Failure ∥ Failure", windowed.Trip, []cure{passing, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"in the next stay":           {"Failure ∥ Failure", windowed.Policy, []cure{passing, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"by later settings":          {"Failure ∥ Failure", windowed.Policy, []cure{passing, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
-				c := Config{Trip: p.policy, OpenTimeout: -1}
+				c := Config{Policy: p.policy, OpenTimeout: -1}
 				q := newPatient(c)
 				for _, earlier := range p.earlier {
 					earlier.do(q)

@@ -85,7 +85,7 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 	t.Helper()
 	cfg.Operations = mc.Listed(p.threads, func(d wardDeed) string { return d.name })
 	mc.Check(t, cfg, func(m *mc.M) {
-		c := GroupConfig[string]{Default: Config{Trip: p.trip, OpenTimeout: -1}}
+		c := GroupConfig[string]{Default: Config{Policy: p.trip, OpenTimeout: -1}}
 		if p.listens {
 			c.OnStateChange = func(string, Event) {}
 		}

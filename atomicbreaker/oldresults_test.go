@@ -36,7 +36,7 @@ func everyReport(i int) func(ab.Permit) ab.Verdict {
 // T9: failures that are reported while the breaker opens, or is open, do not
 // keep it open: when its time has passed, it takes a probe.
 func TestT9_FailuresWhileOpenProlongNothing(t *testing.T) {
-	byHand(t, ab.Config{Trip: ab.Consecutive(3), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+	byHand(t, ab.Config{Policy: ab.Consecutive(3), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 		for range 3 {
 			var old []ab.Permit
 			for range 13 {
@@ -95,7 +95,7 @@ func TestT19_OldPermitsGiveNoPlaceBack(t *testing.T) {
 // T20: a success from before the opening closes nothing, at no time while the
 // breaker is open.
 func TestT20_OldSuccessesDoNotClose(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.Consecutive(5), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.Consecutive(5), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
 		var old []ab.Permit
 		for range 12 {
 			old = append(old, admit(t, allow))
@@ -185,7 +185,7 @@ func TestT25_OneResultForEachTrial(t *testing.T) {
 func TestT58_OneOpeningForManyFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: l.add})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: l.add})
 		var old []ab.Permit
 		for range 10 {
 			old = append(old, admit(t, b.Allow))

@@ -38,8 +38,8 @@ func TestProbesCountAtTheWrapOfLeases(t *testing.T) {
 	const probeTimeout = 10 * time.Second
 	for probes := 1; probes <= probeMask; probes++ {
 		synctest.Test(t, func(t *testing.T) {
-			g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: Consecutive(1), Probes: probes, CloseAfter: probes, ProbeTimeout: probeTimeout}})
-			b := MustNew(Config{Trip: Consecutive(1), Probes: probes, CloseAfter: probes, ProbeTimeout: probeTimeout})
+			g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(1), Probes: probes, CloseAfter: probes, ProbeTimeout: probeTimeout}})
+			b := MustNew(Config{Policy: Consecutive(1), Probes: probes, CloseAfter: probes, ProbeTimeout: probeTimeout})
 			for lap := range time.Duration(2) {
 				time.Sleep(time.Until(g.settings().base.epoch.Add((lap+1)*(leaseMask+1)*leaseTick - probeTimeout)))
 				g.Reset(1)
@@ -72,7 +72,7 @@ func TestProbesCountAtTheWrapOfLeases(t *testing.T) {
 }
 
 func TestTimedPermitsTellTheTime(t *testing.T) {
-	s, _ := (&Config{Trip: SlowRate(1, time.Second, 1, time.Minute)}).compile()
+	s, _ := (&Config{Policy: SlowRate(1, time.Second, 1, time.Minute)}).compile()
 	now := s.now()
 	for _, took := range []time.Duration{0, 2 * time.Microsecond, time.Millisecond, time.Minute, 77 * time.Hour} {
 		for _, p := range []Permit{{bits: bitsFor(0, now-took)}, {bits: uint64((now-took)>>begunUnit) & begunMask}} { // of a key that was absent

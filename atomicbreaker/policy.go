@@ -35,17 +35,17 @@ type rules struct {
 	slow      bool          // whether any of the windows needs to know how long a call took
 }
 
-// compileTrip returns the rules of a policy, nil being the default.
-func compileTrip(p Policy) (*rules, error) {
+// compilePolicy returns the rules of a policy, nil being the default.
+func compilePolicy(p Policy) (*rules, error) {
 	if p == nil {
 		p = Consecutive(defaultThreshold)
 	}
 	r := new(rules)
 	if err := p.addTo(r); err != nil {
-		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
+		return nil, fmt.Errorf("atomicbreaker: Config.Policy: %w", err)
 	}
 	if err := r.remember(); err != nil {
-		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
+		return nil, fmt.Errorf("atomicbreaker: Config.Policy: %w", err)
 	}
 	return r, nil
 }

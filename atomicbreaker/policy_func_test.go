@@ -17,7 +17,7 @@ import (
 )
 
 func tripping(f func(ab.Counts) bool) ab.Config {
-	return ab.Config{Trip: ab.TripFunc(time.Minute, time.Second, f), OpenTimeout: time.Second}
+	return ab.Config{Policy: ab.TripFunc(time.Minute, time.Second, f), OpenTimeout: time.Second}
 }
 
 // The function is asked after each failure and each slow call, and after nothing
@@ -64,7 +64,7 @@ func TestTripFunc(t *testing.T) {
 
 // TestTripFuncsOfUsers's default, and a rate among enough calls, as users write them.
 func TestTripFuncsOfUsers(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Consecutive > 5 })}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Consecutive > 5 })}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {
 			wantVerdict(t, fail(t, allow, 5), ab.Counted)
 			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -72,7 +72,7 @@ func TestTripFuncsOfUsers(t *testing.T) {
 		wantVerdict(t, fail(t, allow, 5), ab.Counted)
 		wantVerdict(t, fail(t, allow, 1), ab.Tripped)
 	})
-	b := ab.MustNew(ab.Config{Trip: ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Calls >= 10 && c.FailureRate() >= 0.6 })})
+	b := ab.MustNew(ab.Config{Policy: ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Calls >= 10 && c.FailureRate() >= 0.6 })})
 	for range 5 {
 		admit(t, b.Allow).Success()
 	}
@@ -87,7 +87,7 @@ func TestTripFuncsThatDoNotReturn(t *testing.T) {
 		for _, keyed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%t", name, keyed), func(t *testing.T) {
 				var told []string
-				c := ab.Config{Trip: ab.AnyOf(ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { leave(); return true }), ab.Consecutive(3))}
+				c := ab.Config{Policy: ab.AnyOf(ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { leave(); return true }), ab.Consecutive(3))}
 				hear := func(e ab.Event) { told = append(told, fmt.Sprint(e.To, e.Reason, e.Failures)) }
 				var do func(func()) // reports a failure, in several ways
 				var state func() ab.State
@@ -172,7 +172,7 @@ func TestWrongTripFuncs(t *testing.T) {
 		"window must be positive":   ab.TripFunc(0, 0, yes),
 		"slow must not be negative": ab.TripFunc(time.Second, -1, yes),
 	} {
-		if _, err := ab.New(ab.Config{Trip: p}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Config.Trip: TripFunc(") {
+		if _, err := ab.New(ab.Config{Policy: p}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Config.Policy: TripFunc(") {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -223,7 +223,7 @@ func TestStressTripFunc(t *testing.T) {
 func TestSnapshotOfWindows(t *testing.T) {
 	trip := ab.AnyOf(ab.FailureRate(1, 99, time.Minute), ab.SlowRate(1, time.Second, 99, time.Minute), ab.FailureCount(99, time.Second))
 	synctest.Test(t, func(t *testing.T) {
-		b, g := ab.MustNew(ab.Config{Trip: trip}), ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: trip}})
+		b, g := ab.MustNew(ab.Config{Policy: trip}), ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: trip}})
 		for _, allow := range []allower{b.Allow, keyed(g, "k")} {
 			fail(t, allow, 3)
 			admit(t, allow).Success()
@@ -273,7 +273,7 @@ func TestTripFuncCountsUntilItIsAsked(t *testing.T) {
 			return false
 		}
 		second := func(c ab.Counts) bool { asked = append(asked, c.Failures); return false }
-		b = ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.TripFunc(time.Minute, 0, first), ab.TripFunc(time.Minute, 0, second))})
+		b = ab.MustNew(ab.Config{Policy: ab.AnyOf(ab.TripFunc(time.Minute, 0, first), ab.TripFunc(time.Minute, 0, second))})
 		fail(t, b.Allow, 1)
 		if len(asked) != 2 || asked[0] != 2 || asked[1] != 2 {
 			t.Errorf("asked about %v failures, want 2 and 2", asked)

@@ -125,8 +125,8 @@ func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
 // calls, and a list.
 func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64) {
 	var told log
-	b := ab.MustNew(ab.Config{Trip: rule.policy, OnStateChange: told.add})
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: rule.policy}})
+	b := ab.MustNew(ab.Config{Policy: rule.policy, OnStateChange: told.add})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: rule.policy}})
 	var l list
 	rate := rates()
 	for i := range calls {
@@ -173,7 +173,7 @@ func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64
 // What a Snapshot and an Event call failures is what the policy counts.
 func TestFailuresOfTheLastCalls(t *testing.T) {
 	var l log
-	b := ab.MustNew(ab.Config{Trip: ab.KOfN(3, 5), OpenTimeout: time.Second, OnStateChange: l.add})
+	b := ab.MustNew(ab.Config{Policy: ab.KOfN(3, 5), OpenTimeout: time.Second, OnStateChange: l.add})
 	for i, want := range []int{1, 2, 2, 2, 2, 1, 0} {
 		if i < 2 {
 			fail(t, b.Allow, 1)
@@ -202,7 +202,7 @@ func TestFailuresBeforeTheLastCalls(t *testing.T) {
 				last = 1000
 			}
 			var l log
-			b := ab.MustNew(ab.Config{Trip: p, OpenTimeout: time.Second, OnStateChange: l.add})
+			b := ab.MustNew(ab.Config{Policy: p, OpenTimeout: time.Second, OnStateChange: l.add})
 			fail(t, b.Allow, 1)
 			for range last - 2 - late {
 				admit(t, b.Allow).Success()
@@ -215,7 +215,7 @@ func TestFailuresBeforeTheLastCalls(t *testing.T) {
 
 // T14: a history does not fade, however slow the calls are.
 func TestT14_HistoriesDoNotFade(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.KOfN(2, 32)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.KOfN(2, 32)}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {
 			wantVerdict(t, fail(t, allow, 1), ab.Counted)
 			for range 30 {
@@ -236,7 +236,7 @@ func TestT14_HistoriesDoNotFade(t *testing.T) {
 
 // A recovery and a reset begin a new history.
 func TestHistoriesBeginWhenClosed(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.KOfN(3, 9), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.KOfN(3, 9), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {
 			wantVerdict(t, fail(t, allow, 2), ab.Counted)
 			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -251,7 +251,7 @@ func TestHistoriesBeginWhenClosed(t *testing.T) {
 
 // Whichever policy is first opens the breaker, and says so.
 func TestAnyOfOpensWithTheFirst(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.AnyOf(ab.Consecutive(3), ab.AnyOf(ab.FailureCount(5, time.Minute)), ab.KOfN(4, 5))},
+	subjects(t, ab.Config{Policy: ab.AnyOf(ab.Consecutive(3), ab.AnyOf(ab.FailureCount(5, time.Minute)), ab.KOfN(4, 5))},
 		func(t *testing.T, allow allower, reset func()) {
 			wantVerdict(t, fail(t, allow, 2), ab.Counted)
 			wantVerdict(t, fail(t, allow, 1), ab.Tripped) // three in a row
@@ -273,7 +273,7 @@ func TestAnyOfOpensWithTheFirst(t *testing.T) {
 		})
 	synctest.Test(t, func(t *testing.T) {
 		var l log
-		b := ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.Consecutive(2), ab.FailureRate(0.25, 4, time.Minute)), OpenTimeout: time.Second, OnStateChange: l.add})
+		b := ab.MustNew(ab.Config{Policy: ab.AnyOf(ab.Consecutive(2), ab.FailureRate(0.25, 4, time.Minute)), OpenTimeout: time.Second, OnStateChange: l.add})
 		fail(t, b.Allow, 2)
 		l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 2, Streak: 1, OpenFor: time.Second})
 		b.Reset()
@@ -340,8 +340,8 @@ func TestWrongPolicies(t *testing.T) {
 		wrong["Consecutive(2147483648): must be"] = ab.Consecutive(n)
 	}
 	for want, p := range wrong {
-		want = "atomicbreaker: Config.Trip: " + want
-		c := ab.Config{Trip: p}
+		want = "atomicbreaker: Config.Policy: " + want
+		c := ab.Config{Policy: p}
 		if b, err := ab.New(c); b != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("New: %v, want it to start with %q", err, want)
 		}
@@ -376,7 +376,7 @@ func TestExtremePolicies(t *testing.T) {
 	for p, trips := range tests {
 		for _, timeout := range []time.Duration{time.Millisecond, -1} {
 			t.Run(fmt.Sprintf("%v for %v", p, timeout), func(t *testing.T) {
-				subjects(t, ab.Config{Trip: p, OpenTimeout: timeout}, func(t *testing.T, allow allower, reset func()) {
+				subjects(t, ab.Config{Policy: p, OpenTimeout: timeout}, func(t *testing.T, allow allower, reset func()) {
 					for range 3 {
 						wantVerdict(t, fail(t, allow, 2), ab.Counted)
 						if !trips {
@@ -418,6 +418,6 @@ func TestAnyOfKeepsItsPolicies(t *testing.T) {
 	policies := []ab.Policy{ab.Consecutive(2)}
 	p := ab.AnyOf(policies...)
 	policies[0] = nil
-	b := ab.MustNew(ab.Config{Trip: p})
+	b := ab.MustNew(ab.Config{Policy: p})
 	wantVerdict(t, fail(t, b.Allow, 2), ab.Tripped)
 }

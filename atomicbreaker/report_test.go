@@ -12,7 +12,7 @@ import (
 // the key by its window has been counted and is about to change its word.
 func meanwhile(t *testing.T, f func(g *Group[string])) *Group[string] {
 	t.Helper()
-	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: FailureCount(2, time.Hour), Jitter: 0.5}})
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: FailureCount(2, time.Hour), Jitter: 0.5}})
 	ran := false
 	g.settings().base.random = func() float64 {
 		if !ran {
@@ -74,7 +74,7 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		"Reset":     (*Breaker).Reset,
 		"ForceOpen": (*Breaker).ForceOpen,
 	} {
-		b := MustNew(Config{Trip: FailureCount(1, time.Hour)})
+		b := MustNew(Config{Policy: FailureCount(1, time.Hour)})
 		turn := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
 		w := word(b.core.word.Load())
 		end(b)
@@ -91,7 +91,7 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 // opening clears the count, and there is no opening.
 func TestT11_SuccessBeforeTheOpening(t *testing.T) {
 	for name, p := range map[string]Policy{"in a row": Consecutive(2), "of the last": KOfN(2, 2)} {
-		c := Config{Trip: p, Jitter: 0.5}
+		c := Config{Policy: p, Jitter: 0.5}
 		b, g := MustNew(c), MustNewGroup(GroupConfig[string]{Default: c})
 		between := func(s *settings, f func() Verdict) {
 			ran := false
@@ -125,7 +125,7 @@ func TestT11_SuccessBeforeTheOpening(t *testing.T) {
 // in later ticks than its own.
 func TestWindowsSumUntilNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &MustNew(Config{Trip: FailureCount(2, 15*time.Second)}).core
+		c := &MustNew(Config{Policy: FailureCount(2, 15*time.Second)}).core
 		s := c.settings()
 		early := s.now()
 		time.Sleep(3 * time.Second)

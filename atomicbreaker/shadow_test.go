@@ -76,8 +76,8 @@ func TestShadowRejectsNothing(t *testing.T) {
 // Do and Execute call their functions, and return their results, whatever the
 // shadow would do.
 func TestShadowRunsCalls(t *testing.T) {
-	b := ab.MustNew(ab.Config{Shadow: true, Trip: ab.Consecutive(1), OpenTimeout: -1, DetailedErrors: true})
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Shadow: true, Trip: ab.Consecutive(1), OpenTimeout: -1}})
+	b := ab.MustNew(ab.Config{Shadow: true, Policy: ab.Consecutive(1), OpenTimeout: -1, DetailedErrors: true})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Shadow: true, Policy: ab.Consecutive(1), OpenTimeout: -1}})
 	for range 10 {
 		ran := 0
 		if err := b.Do(t.Context(), func(context.Context) error { ran++; return errBoom }); err != errBoom {
@@ -105,7 +105,7 @@ func TestShadowRunsCalls(t *testing.T) {
 // A key that is absent is a shadow too, as far as is known without asking for
 // its settings.
 func TestShadowsOfAbsentKeys(t *testing.T) {
-	shadow := ab.Config{Shadow: true, Trip: ab.Consecutive(1)}
+	shadow := ab.Config{Shadow: true, Policy: ab.Consecutive(1)}
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: shadow})
 	wantState(t, g.State("k"), ab.Shadow)
 	wantState(t, g.Snapshot("k").Would, ab.Closed)
@@ -132,7 +132,7 @@ func TestShadowsOfAbsentKeys(t *testing.T) {
 // led to, and back.
 func TestShadowGoesLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.Config{Shadow: true, Trip: ab.Consecutive(2), OpenTimeout: time.Second}
+		c := ab.Config{Shadow: true, Policy: ab.Consecutive(2), OpenTimeout: time.Second}
 		b := ab.MustNew(c)
 		live := c
 		live.Shadow = false
@@ -161,7 +161,7 @@ func TestShadowGoesLive(t *testing.T) {
 func TestShadowCountsInWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
-		b := ab.MustNew(ab.Config{Shadow: true, Trip: ab.FailureRate(0.5, 4, time.Minute), OpenTimeout: time.Second, OnStateChange: l.add})
+		b := ab.MustNew(ab.Config{Shadow: true, Policy: ab.FailureRate(0.5, 4, time.Minute), OpenTimeout: time.Second, OnStateChange: l.add})
 		for i := range 4 {
 			reportOp(admit(t, b.Allow), i%2 == 1)
 		}

@@ -51,7 +51,7 @@ func TestSlowCalls(t *testing.T) {
 	for name, do := range do {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.SlowRate(0.5, slow, 4, time.Hour), OpenTimeout: time.Second})
+				b := ab.MustNew(ab.Config{Policy: ab.SlowRate(0.5, slow, 4, time.Hour), OpenTimeout: time.Second})
 				made := func(d time.Duration, after ab.State) {
 					t.Helper()
 					if err := do(b, d); err != nil {
@@ -79,7 +79,7 @@ func TestSlowCalls(t *testing.T) {
 
 // What is Ignored is not slow, and what has no permit has no duration.
 func TestSlowCallsThatDoNotCount(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.SlowRate(0.5, 0, 1, time.Hour), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.SlowRate(0.5, 0, 1, time.Hour), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
 		p, q := admit(t, allow), admit(t, allow)
 		time.Sleep(time.Minute)
 		wantVerdict(t, p.Cancel(), ab.Counted)
@@ -94,7 +94,7 @@ func TestSlowCallsThatDoNotCount(t *testing.T) {
 		wantVerdict(t, p.Cancel(), ab.Counted) // a slow probe, but it says nothing
 		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
 	})
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.SlowRate(1, 0, 1, time.Hour)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.SlowRate(1, 0, 1, time.Hour)}})
 	wantVerdict(t, g.RecordFailure("k"), ab.Counted)
 	wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
 }
@@ -103,8 +103,8 @@ func TestSlowCallsThatDoNotCount(t *testing.T) {
 func TestSlowCallsOfAbsentKeys(t *testing.T) {
 	policy := ab.SlowRate(0.5, time.Second, 2, time.Hour)
 	for name, c := range map[string]ab.GroupConfig[string]{
-		"Default": {Default: ab.Config{Trip: policy}},
-		"PerKey":  {Default: ab.Config{Trip: policy}, PerKey: func(string) ab.Config { return ab.Config{Trip: policy} }},
+		"Default": {Default: ab.Config{Policy: policy}},
+		"PerKey":  {Default: ab.Config{Policy: policy}, PerKey: func(string) ab.Config { return ab.Config{Policy: policy} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestSlowCallsOfAbsentKeys(t *testing.T) {
 	// that are present are timed.
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{PerKey: func(string) ab.Config {
-			return ab.Config{Trip: ab.AnyOf(ab.Consecutive(9), ab.SlowRate(0.5, time.Second, 2, time.Hour))}
+			return ab.Config{Policy: ab.AnyOf(ab.Consecutive(9), ab.SlowRate(0.5, time.Second, 2, time.Hour))}
 		}})
 		took := func() ab.Verdict {
 			p := admit(t, keyed(g, "k"))
@@ -159,7 +159,7 @@ func TestSlowCallsOfAbsentKeys(t *testing.T) {
 // Slow calls and failures count apart.
 func TestSlowIsNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.Consecutive(3), ab.SlowRate(1, time.Second, 3, time.Hour))})
+		b := ab.MustNew(ab.Config{Policy: ab.AnyOf(ab.Consecutive(3), ab.SlowRate(1, time.Second, 3, time.Hour))})
 		for range 2 {
 			p := admit(t, b.Allow)
 			time.Sleep(2 * time.Second)

@@ -118,7 +118,7 @@ func TestTotals(t *testing.T) {
 		"a row": ab.Consecutive(2), "a history": ab.KOfN(2, 100), "a window": ab.FailureRate(1, 2, time.Hour), "slow": ab.SlowRate(1, time.Hour, 2, time.Hour),
 	} {
 		for _, on := range []bool{true, false} {
-			byHand(t, ab.Config{Trip: p, RecordTotals: on, OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+			byHand(t, ab.Config{Policy: p, RecordTotals: on, OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 				var want ab.Stats
 				counts := func(what string, successes, failures, ignored uint64) {
 					t.Helper()
@@ -177,7 +177,7 @@ func TestTotalsOfGroups(t *testing.T) {
 		PerKey: func(k pair) ab.Config {
 			c := ab.Config{Classify: func(context.Context, error) ab.Outcome { panic(errBoom) }}
 			if k.a == "asks" {
-				c = ab.Config{Trip: asks}
+				c = ab.Config{Policy: asks}
 			}
 			return c
 		},
@@ -246,7 +246,7 @@ func TestStatsOfGroups(t *testing.T) {
 	if got, want := g.Stats(), (ab.Stats{Opened: 11, Rejected: 10, Late: 1}); got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
-	h := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(k int) ab.Config { return ab.Config{Trip: ab.Consecutive(k)} }})
+	h := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(k int) ab.Config { return ab.Config{Policy: ab.Consecutive(k)} }})
 	for k := 1; k < 5; k++ {
 		fail(t, keyed(h, k), k)
 	}
@@ -254,7 +254,7 @@ func TestStatsOfGroups(t *testing.T) {
 		t.Fatalf("%d opened, want 4", got)
 	}
 	// Counts are exact once everybody has returned.
-	c := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1})
+	c := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1})
 	late := admit(t, c.Allow)
 	fail(t, c.Allow, 1)
 	n := rounds(20_000)
@@ -385,7 +385,7 @@ func TestTextOfStatesAndReasons(t *testing.T) {
 // A Snapshot can be published as it is.
 func TestSnapshotAsAVariable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Name: "db", Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		b := ab.MustNew(ab.Config{Name: "db", Policy: ab.Consecutive(1), OpenTimeout: time.Second})
 		fail(t, b.Allow, 1)
 		v := expvar.Func(func() any { return b.Snapshot() })
 		const want = `{"Name":"db","State":"Open","Would":"Open","Failures":0,"Streak":1,"Successes":0,"InFlight":0,"Generation":1,"RetryAfter":1000000000}`

@@ -20,7 +20,7 @@ func TestStressLongHistories(t *testing.T) {
 	for _, n := range []int{33, 64, 1024} {
 		for _, k := range []int{2, 3, 8, n / 2, n} {
 			t.Run(fmt.Sprintf("KOfN(%d, %d)", k, n), func(t *testing.T) {
-				c := ab.Config{Trip: ab.KOfN(k, n), OpenTimeout: -1}
+				c := ab.Config{Policy: ab.KOfN(k, n), OpenTimeout: -1}
 				b, g := ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[int]{Default: c})
 				for round := range max(rounds(20_000)/n, 3) {
 					failures := k - round%3 // k opens it
@@ -95,7 +95,7 @@ func stressCalls(t *testing.T, allow allower, goroutines, n, failures, k, seed i
 // in the end the breaker is healthy after n successes.
 func TestStressLongHistoriesByHand(t *testing.T) {
 	policies := []ab.Policy{ab.KOfN(5, 40), ab.KOfN(20, 1000), ab.KOfN(3, 9), ab.Consecutive(6), ab.AnyOf(ab.Consecutive(4), ab.KOfN(9, 90))}
-	b := ab.MustNew(ab.Config{Trip: policies[0], OpenTimeout: -1})
+	b := ab.MustNew(ab.Config{Policy: policies[0], OpenTimeout: -1})
 	var tripped, reset atomic.Int64
 	together(5, func(id int) {
 		r := rand.New(rand.NewPCG(uint64(id), 7))
@@ -103,7 +103,7 @@ func TestStressLongHistoriesByHand(t *testing.T) {
 			p, err := b.Allow()
 			switch {
 			case id == 0 && i%50 == 0:
-				if err := b.Update(ab.Config{Trip: policies[r.IntN(len(policies))], OpenTimeout: -1}); err != nil {
+				if err := b.Update(ab.Config{Policy: policies[r.IntN(len(policies))], OpenTimeout: -1}); err != nil {
 					t.Error(err)
 				}
 			case id == 0 && i%171 == 0, err != nil:
@@ -124,7 +124,7 @@ func TestStressLongHistoriesByHand(t *testing.T) {
 		t.Errorf("%+v, but %d failures have opened it, and %d resets", s, tripped.Load(), reset.Load())
 	}
 	b.Reset()
-	update(t, b, ab.Config{Trip: ab.KOfN(900, 1000)})
+	update(t, b, ab.Config{Policy: ab.KOfN(900, 1000)})
 	for i := range 1000 {
 		reportOp(admit(t, b.Allow), i%2 == 0)
 	}

@@ -47,7 +47,7 @@ func TestT37_StressListeners(t *testing.T) {
 		var heard [keys]ears
 		var g *ab.Group[int]
 		g = ab.MustNewGroup(ab.GroupConfig[int]{
-			Default: ab.Config{Trip: ab.Consecutive(1 + round%2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: 1},
+			Default: ab.Config{Policy: ab.Consecutive(1 + round%2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: 1},
 			OnStateChange: func(k int, v ab.Event) {
 				heard[k].hear(v)
 				switch {
@@ -111,7 +111,7 @@ func TestT37_StressListeners(t *testing.T) {
 func TestT38_StressEventsMatchVerdicts(t *testing.T) {
 	for round := range rounds(60) {
 		var heard ears
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 2, CloseAfter: 2, OnStateChange: heard.hear})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 2, CloseAfter: 2, OnStateChange: heard.hear})
 		var verdicts [4]atomic.Int64
 		var resets atomic.Int64
 		together(4, func(id int) {

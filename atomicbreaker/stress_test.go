@@ -17,7 +17,7 @@ import (
 // schedule, and the breaker never stops taking probes (T3, T4, T30).
 func TestT3_StressProbeLimit(t *testing.T) {
 	const probes, goroutines = 2, 8
-	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
+	c := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
 	subjects := map[string]func() (allower, func() ab.Snapshot){
 		"Breaker": func() (allower, func() ab.Snapshot) {
 			b := ab.MustNew(c)
@@ -86,8 +86,8 @@ func TestT3_StressProbeLimit(t *testing.T) {
 func TestStressEveryWriteCounts(t *testing.T) {
 	const goroutines = 4
 	n := rounds(50_000)
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1 << 30)}})
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1 << 30)})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1 << 30)}})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1 << 30)})
 	together(goroutines, func(int) {
 		for range n {
 			admit(t, b.Allow).Failure()
@@ -117,7 +117,7 @@ func TestStressEveryWriteCounts(t *testing.T) {
 // A permit for a key that has just recovered is good: the departure of the
 // key's cell was before it, however many help with that.
 func TestStressPermitsAfterADeparture(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3), OpenTimeout: -1}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3), OpenTimeout: -1}})
 	for round := range rounds(20_000) {
 		for range 3 {
 			g.RecordFailure("k")
@@ -152,7 +152,7 @@ func TestStressPermitsAfterADeparture(t *testing.T) {
 // permits, as many trip as recover, give or take the last.
 func TestStressTripsAndRecoveriesAlternate(t *testing.T) {
 	for range rounds(2000) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: -1}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: -1}})
 		var trips, recoveries atomic.Int32
 		together(4, func(id int) {
 			r := rand.New(rand.NewPCG(uint64(id), 2))
@@ -185,12 +185,12 @@ func TestStressTripsAndRecoveriesAlternate(t *testing.T) {
 func TestStressFailuresOfAbsentKeys(t *testing.T) {
 	for round := range rounds(4000) {
 		g := ab.MustNewGroup(ab.GroupConfig[int]{
-			Default: ab.Config{Trip: ab.Consecutive(4)},
+			Default: ab.Config{Policy: ab.Consecutive(4)},
 			PerKey: func(k int) ab.Config {
 				if k == 0 {
-					return ab.Config{Trip: ab.Consecutive(4)}
+					return ab.Config{Policy: ab.Consecutive(4)}
 				}
-				return ab.Config{Trip: ab.Consecutive(1)}
+				return ab.Config{Policy: ab.Consecutive(1)}
 			},
 		})
 		var verdicts [4]ab.Verdict
@@ -236,7 +236,7 @@ func TestStressResetAgainstOldFailures(t *testing.T) {
 	for name, reset := range resets {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range []int{0, 1} { // the key is absent, or has a cell
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3)}})
 				for round := range rounds(5000) {
 					for range before {
 						g.RecordFailure("k")
@@ -269,7 +269,7 @@ func TestStressResetAgainstOldFailures(t *testing.T) {
 // key has had a success, the group is empty.
 func TestStressEverything(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[int]{
-		Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: time.Millisecond},
+		Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: time.Millisecond},
 	})
 	together(6, func(id int) {
 		r := rand.New(rand.NewPCG(uint64(id), 3))

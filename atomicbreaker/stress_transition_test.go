@@ -17,7 +17,7 @@ import (
 // whole time of that opening before it, and it is never half-open before that.
 func TestT1_StressOpenHasItsDeadline(t *testing.T) {
 	n := rounds(20_000)
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Hour}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Hour}})
 	var done atomic.Bool
 	together(4, func(i int) {
 		switch i {
@@ -55,7 +55,7 @@ func TestT1_StressOpenHasItsDeadline(t *testing.T) {
 func TestT2_StressOpeningsLast(t *testing.T) {
 	const openTimeout = 2 * time.Millisecond
 	n := rounds(100)
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: openTimeout, MaxOpenTimeout: openTimeout, ProbeTimeout: time.Hour})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: openTimeout, MaxOpenTimeout: openTimeout, ProbeTimeout: time.Hour})
 	// By the generation of the probe: when its failure began, and when it had
 	// been admitted. Each has one, so each is written once. When n probes have
 	// failed, the other callers may be about to ask once more.
@@ -97,7 +97,7 @@ func TestT2_StressOpeningsLast(t *testing.T) {
 // it is closed by then: what they are admitted to is not a probe.
 func TestT4_StressWhoComesSecondLooksAgain(t *testing.T) {
 	for round := range rounds(100) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond})
+		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond})
 		fail(t, b.Allow, 1)
 		for b.State() != ab.HalfOpen {
 			runtime.Gosched()
@@ -138,7 +138,7 @@ func TestT7_StressFirstFailureAfterAClosing(t *testing.T) {
 	}
 	for name, closes := range closings {
 		for _, policy := range []ab.Policy{ab.Consecutive(2), ab.KOfN(2, 9), ab.FailureCount(2, time.Hour)} {
-			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: policy, OpenTimeout: time.Hour}})
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: policy, OpenTimeout: time.Hour}})
 			n := rounds(500)
 			if name == "a probe" {
 				n = rounds(50) // each waits for a millisecond
@@ -191,7 +191,7 @@ func probeOf(t *testing.T, g *ab.Group[string]) ab.Permit {
 // finds it open, and not only the one who has opened it.
 func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 	for round := range rounds(2000) {
-		c := ab.Config{Trip: []ab.Policy{ab.Consecutive(1), ab.KOfN(1, 2), ab.FailureCount(1, time.Hour)}[round%3]}
+		c := ab.Config{Policy: []ab.Policy{ab.Consecutive(1), ab.KOfN(1, 2), ab.FailureCount(1, time.Hour)}[round%3]}
 		b, g := ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[int]{Default: c})
 		var permits [2][3]ab.Permit
 		for i := range 3 {
@@ -214,7 +214,7 @@ func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 // T25: of an old result and the probe's that are reported at once, the probe's
 // counts, and its place is given back once.
 func TestT25_StressOldResultsAndTheTrial(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), CloseAfter: 2, ProbeTimeout: time.Hour}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), CloseAfter: 2, ProbeTimeout: time.Hour}})
 	for round := range rounds(60) {
 		old := [3]ab.Permit{admit(t, keyed(g, "k")), admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))}
 		probe := probeOf(t, g)

@@ -32,7 +32,7 @@ func tally(verdicts []ab.Verdict) map[ab.Verdict]int {
 func TestStressKeysLeaveWhileTheyFail(t *testing.T) {
 	// Something slow was there, and is long forgotten.
 	g := ab.MustNewGroup(ab.GroupConfig[int]{
-		Default: ab.Config{Trip: ab.AnyOf(ab.FailureCount(4, time.Hour), ab.SlowRate(1, 0, 1<<30, 1)), OpenTimeout: -1},
+		Default: ab.Config{Policy: ab.AnyOf(ab.FailureCount(4, time.Hour), ab.SlowRate(1, 0, 1<<30, 1)), OpenTimeout: -1},
 	})
 	left := 0
 	for round := range rounds(4000) {
@@ -83,9 +83,9 @@ func TestStressWindowsLoseNothing(t *testing.T) {
 	n := max(rounds(400), 2) // so that the last of every goroutine is a failure
 	for _, short := range []int{0, 1} {
 		for round := range rounds(60) {
-			c := ab.Config{Trip: ab.FailureCount(goroutines*n+short, time.Hour), OpenTimeout: -1}
+			c := ab.Config{Policy: ab.FailureCount(goroutines*n+short, time.Hour), OpenTimeout: -1}
 			if round%2 == 1 {
-				c.Trip = ab.AnyOf(ab.FailureRate(0.5, 2*goroutines*n+2*short, time.Hour), ab.Consecutive(1<<30))
+				c.Policy = ab.AnyOf(ab.FailureRate(0.5, 2*goroutines*n+2*short, time.Hour), ab.Consecutive(1<<30))
 			}
 			b := ab.MustNew(c)
 			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
@@ -106,7 +106,7 @@ func TestStressWindowsLoseNothing(t *testing.T) {
 				}
 			})
 			if a, b := tripped.Load(), keyTripped.Load(); a != int32(1-short) || b != int32(1-short) {
-				t.Fatalf("%v: %d failures opened it, and %d the key, want %d", c.Trip, a, b, 1-short)
+				t.Fatalf("%v: %d failures opened it, and %d the key, want %d", c.Policy, a, b, 1-short)
 			}
 		}
 	}
@@ -118,9 +118,9 @@ func TestT62_StressUpdateLosesNothing(t *testing.T) {
 	const goroutines = 3
 	n := rounds(20_000)
 	configs := []ab.Config{
-		{Name: "a", Trip: ab.Consecutive(1 << 30)},
-		{Name: "b", Trip: ab.AnyOf(ab.Consecutive(1<<29), ab.FailureCount(500_000, time.Hour))},
-		{Name: "c", Trip: ab.AnyOf(ab.Consecutive(1<<28), ab.SlowRate(1, time.Hour, 1<<30, time.Second)), Shadow: true},
+		{Name: "a", Policy: ab.Consecutive(1 << 30)},
+		{Name: "b", Policy: ab.AnyOf(ab.Consecutive(1<<29), ab.FailureCount(500_000, time.Hour))},
+		{Name: "c", Policy: ab.AnyOf(ab.Consecutive(1<<28), ab.SlowRate(1, time.Hour, 1<<30, time.Second)), Shadow: true},
 	}
 	b := ab.MustNew(configs[0])
 	together(goroutines+1, func(i int) {
@@ -143,7 +143,7 @@ func TestT62_StressEventsAreOfOneConfiguration(t *testing.T) {
 	times := map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour, "c": 3 * time.Hour}
 	var events []ab.Event // of listeners of which one runs at a time
 	config := func(name string) ab.Config {
-		return ab.Config{Name: name, Trip: ab.Consecutive(1), OpenTimeout: times[name], Shadow: name == "c", OnStateChange: func(e ab.Event) {
+		return ab.Config{Name: name, Policy: ab.Consecutive(1), OpenTimeout: times[name], Shadow: name == "c", OnStateChange: func(e ab.Event) {
 			events = append(events, e)
 		}}
 	}
@@ -173,7 +173,7 @@ func TestT62_StressEventsAreOfOneConfiguration(t *testing.T) {
 // However Updates, resets and results interleave, a breaker whose policy has a
 // window counts successes in it in the end.
 func TestStressUpdatesAndResets(t *testing.T) {
-	rate, count := ab.Config{Trip: ab.FailureRate(1, 1, time.Hour)}, ab.Config{Trip: ab.Consecutive(9)}
+	rate, count := ab.Config{Policy: ab.FailureRate(1, 1, time.Hour)}, ab.Config{Policy: ab.Consecutive(9)}
 	for round := range rounds(4000) {
 		b := ab.MustNew(count)
 		together(4, func(i int) {
@@ -209,7 +209,7 @@ func TestStressUpdatesAndResets(t *testing.T) {
 // (T63).
 func TestT63_StressForcedMeansForced(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{
-		Trip: ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(2)), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Jitter: 1, ProbeTimeout: 1,
+		Policy: ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(2)), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Jitter: 1, ProbeTimeout: 1,
 	}})
 	var times atomic.Uint64 // odd while the key is forced open
 	n := rounds(3000)

@@ -70,13 +70,13 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 		{"from both to a long one", ab.AnyOf(ab.Consecutive(9), ab.KOfN(8, 9)), "fff", ab.AnyOf(ab.Consecutive(4), ab.KOfN(100, 100)), 3, "f", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := ab.MustNew(ab.Config{Trip: tt.from})
+			b := ab.MustNew(ab.Config{Policy: tt.from})
 			old := admit(t, b.Allow)
 			for _, c := range tt.calls {
 				wantVerdict(t, reportOp(admit(t, b.Allow), c == 'f'), ab.Counted)
 			}
 			generation := b.Snapshot().Generation
-			update(t, b, ab.Config{Name: "new", Trip: tt.to})
+			update(t, b, ab.Config{Name: "new", Policy: tt.to})
 			if s := b.Snapshot(); s.Failures != tt.failures || s.Generation != generation || s.Name != "new" {
 				t.Fatalf("%+v", s)
 			}
@@ -96,8 +96,8 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 // settings; the next opening goes by those.
 func TestUpdateKeepsTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		long := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Hour, MaxOpenTimeout: time.Hour}
-		short := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}
+		long := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Hour, MaxOpenTimeout: time.Hour}
+		short := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}
 		b := ab.MustNew(long)
 		for range 3 {
 			fail(t, b.Allow, 1)
@@ -136,7 +136,7 @@ func TestUpdateKeepsTheDeadline(t *testing.T) {
 // come are the new ones.
 func TestUpdateKeepsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, Probes: 3, CloseAfter: 9, ProbeTimeout: time.Hour}
+		c := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, Probes: 3, CloseAfter: 9, ProbeTimeout: time.Hour}
 		b := ab.MustNew(c)
 		open(t, b.Allow)
 		p, q, r := admit(t, b.Allow), admit(t, b.Allow), admit(t, b.Allow)
@@ -178,7 +178,7 @@ func TestUpdateKeepsModes(t *testing.T) {
 			set()
 			before := b.Snapshot()
 			l = nil
-			update(t, b, ab.Config{Trip: ab.FailureCount(1, time.Second), OnStateChange: l.add})
+			update(t, b, ab.Config{Policy: ab.FailureCount(1, time.Second), OnStateChange: l.add})
 			update(t, b, ab.Config{OnStateChange: l.add})
 			if after := b.Snapshot(); after != before {
 				t.Fatalf("%+v, before %+v", after, before)
@@ -208,9 +208,9 @@ func TestUpdateKeepsWindows(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: tt.from})
+				b := ab.MustNew(ab.Config{Policy: tt.from})
 				fail(t, b.Allow, 3)
-				update(t, b, ab.Config{Name: "other", Trip: tt.to})
+				update(t, b, ab.Config{Name: "other", Policy: tt.to})
 				want := ab.Tripped
 				if tt.again {
 					want = ab.Counted
@@ -220,10 +220,10 @@ func TestUpdateKeepsWindows(t *testing.T) {
 		})
 	}
 	// What changed back begins anew as well.
-	b := ab.MustNew(ab.Config{Trip: count})
+	b := ab.MustNew(ab.Config{Policy: count})
 	fail(t, b.Allow, 3)
 	update(t, b, ab.Config{})
-	update(t, b, ab.Config{Trip: count})
+	update(t, b, ab.Config{Policy: count})
 	wantVerdict(t, fail(t, b.Allow, 3), ab.Counted)
 	wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
 }
@@ -231,7 +231,7 @@ func TestUpdateKeepsWindows(t *testing.T) {
 // Successes count in a window from the Update on that brings it, in whatever
 // state that finds the breaker.
 func TestUpdateBringsWindows(t *testing.T) {
-	rate := ab.Config{Trip: ab.FailureRate(0.5, 4, time.Minute), OpenTimeout: time.Second}
+	rate := ab.Config{Policy: ab.FailureRate(0.5, 4, time.Minute), OpenTimeout: time.Second}
 	for name, before := range map[string]func(b *ab.Breaker){
 		"closed":   func(b *ab.Breaker) {},
 		"failed":   func(b *ab.Breaker) { fail(t, b.Allow, 2) },
@@ -258,7 +258,7 @@ func TestUpdateBringsWindows(t *testing.T) {
 				wantVerdict(t, fail(t, b.Allow, 4), ab.Counted) // four of nine
 				wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
 				b.Reset()
-				update(t, &b, ab.Config{Trip: ab.Consecutive(2)})
+				update(t, &b, ab.Config{Policy: ab.Consecutive(2)})
 				wantVerdict(t, admit(t, b.Allow).Success(), ab.Counted)
 				wantVerdict(t, fail(t, b.Allow, 1), ab.Counted)
 				wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
@@ -307,13 +307,13 @@ func TestUpdateOfListeners(t *testing.T) {
 
 // An Update with a wrong setting says which and changes nothing.
 func TestWrongUpdate(t *testing.T) {
-	b := ab.MustNew(ab.Config{Name: "right", Trip: ab.Consecutive(2)})
+	b := ab.MustNew(ab.Config{Name: "right", Policy: ab.Consecutive(2)})
 	fail(t, b.Allow, 1)
 	before := b.Snapshot()
 	for want, c := range map[string]ab.Config{
-		"Config.Probes 32":             {Name: "wrong", Probes: 32},
-		"Config.Trip: Consecutive(-1)": {Name: "wrong", Trip: ab.Consecutive(-1)},
-		"Config.Jitter 2":              {Name: "wrong", Trip: ab.Consecutive(1), Jitter: 2},
+		"Config.Probes 32":               {Name: "wrong", Probes: 32},
+		"Config.Policy: Consecutive(-1)": {Name: "wrong", Policy: ab.Consecutive(-1)},
+		"Config.Jitter 2":                {Name: "wrong", Policy: ab.Consecutive(1), Jitter: 2},
 	} {
 		if err := b.Update(c); err == nil || !strings.HasPrefix(err.Error(), "atomicbreaker: "+want) {
 			t.Errorf("Update: %v, want %q", err, want)
@@ -327,7 +327,7 @@ func TestWrongUpdate(t *testing.T) {
 
 // Counts of what a breaker has done survive an Update.
 func TestUpdateKeepsStats(t *testing.T) {
-	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1})
+	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1})
 	for i := range uint64(3) {
 		late := admit(t, b.Allow)
 		fail(t, b.Allow, 1)
@@ -337,6 +337,6 @@ func TestUpdateKeepsStats(t *testing.T) {
 		if s, want := b.Stats(), (ab.Stats{Opened: i + 1, Closed: i + 1, Rejected: i + 1, Late: i + 1}); s != want {
 			t.Fatalf("%+v, want %+v", s, want)
 		}
-		update(t, b, ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1})
+		update(t, b, ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1})
 	}
 }

@@ -72,7 +72,7 @@ func TestWindowsDecideLikeAList(t *testing.T) {
 				p, full = ab.FailureCount(n, window), func(bad, calls int) bool { return bad >= n }
 			}
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: p})
+				b := ab.MustNew(ab.Config{Policy: p})
 				var l past
 				trips, rate := 0, r.Float64()
 				for i := range 600 {
@@ -110,7 +110,7 @@ func TestT47_WindowsHaveNoBoundaries(t *testing.T) {
 	const window = 15 * time.Millisecond
 	for _, group := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := ab.Config{Trip: ab.FailureCount(2, window)}
+			c := ab.Config{Policy: ab.FailureCount(2, window)}
 			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 			b := ab.MustNew(c)
 			allow, reset := b.Allow, b.Reset
@@ -137,7 +137,7 @@ func TestT47_WindowsHaveNoBoundaries(t *testing.T) {
 func TestT47_StraddlingFailuresTrip(t *testing.T) {
 	for phase := range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			b := ab.MustNew(ab.Config{Trip: ab.FailureRate(0.98, 100, time.Second)})
+			b := ab.MustNew(ab.Config{Policy: ab.FailureRate(0.98, 100, time.Second)})
 			time.Sleep(time.Duration(phase) * 53 * time.Millisecond)
 			for i := range 99 {
 				wantVerdict(t, reportOp(admit(t, b.Allow), i > 1), ab.Counted)
@@ -152,7 +152,7 @@ func TestT47_StraddlingFailuresTrip(t *testing.T) {
 func TestRatesOfParts(t *testing.T) {
 	for of := 2; of <= 60; of++ {
 		for bad := 1; bad <= of; bad++ {
-			b := ab.MustNew(ab.Config{Trip: ab.FailureRate(float64(bad)/float64(of), of, time.Hour)})
+			b := ab.MustNew(ab.Config{Policy: ab.FailureRate(float64(bad)/float64(of), of, time.Hour)})
 			for range of - bad {
 				admit(t, b.Allow).Success()
 			}
@@ -183,7 +183,7 @@ func TestT46_RatesAreIntegers(t *testing.T) {
 		for percent := 1; percent <= 100; percent++ {
 			p := ab.FailureRate(float64(percent)/100, 100, time.Minute)
 			for _, short := range []int{0, 1} {
-				b := ab.MustNew(ab.Config{Trip: p})
+				b := ab.MustNew(ab.Config{Policy: p})
 				for range 100 - percent + short {
 					wantVerdict(t, admit(t, b.Allow).Success(), ab.Counted)
 				}
@@ -205,7 +205,7 @@ func TestT46_RatesAreIntegers(t *testing.T) {
 // T29, T44: one failure of one call is no rate. Fewer calls than minCalls never
 // trip, and calls that have left the window are not among them.
 func TestT44_MinCalls(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.FailureRate(0.01, 10, time.Second)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.FailureRate(0.01, 10, time.Second)}, func(t *testing.T, allow allower, reset func()) {
 		wantVerdict(t, fail(t, allow, 9), ab.Counted)
 		time.Sleep(2 * time.Second)
 		wantVerdict(t, fail(t, allow, 9), ab.Counted)
@@ -221,7 +221,7 @@ func TestT44_MinCalls(t *testing.T) {
 
 // No number of successes opens a breaker, and it takes a failure to look.
 func TestSuccessesNeverTrip(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.FailureRate(0.5, 4, time.Hour)}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Policy: ab.FailureRate(0.5, 4, time.Hour)}, func(t *testing.T, allow allower, reset func()) {
 		wantVerdict(t, fail(t, allow, 3), ab.Counted)
 		wantVerdict(t, admit(t, allow).Success(), ab.Counted) // three of four
 		wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -231,7 +231,7 @@ func TestSuccessesNeverTrip(t *testing.T) {
 
 // T45: millions of successes hide no failures from a FailureCount.
 func TestT45_FailureCountAmongSuccesses(t *testing.T) {
-	b := ab.MustNew(ab.Config{Trip: ab.FailureCount(3, time.Hour)})
+	b := ab.MustNew(ab.Config{Policy: ab.FailureCount(3, time.Hour)})
 	for i := range 3 {
 		for range rounds(400_000) {
 			admit(t, b.Allow).Success()
@@ -248,7 +248,7 @@ func TestT45_FailureCountAmongSuccesses(t *testing.T) {
 // it again when it has recovered, nor after a reset.
 func TestWindowsBeginWhenClosed(t *testing.T) {
 	for _, p := range []ab.Policy{ab.FailureCount(3, time.Hour), ab.FailureRate(0.9, 3, time.Hour), ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(9))} {
-		subjects(t, ab.Config{Trip: p, OpenTimeout: time.Millisecond}, func(t *testing.T, allow allower, reset func()) {
+		subjects(t, ab.Config{Policy: p, OpenTimeout: time.Millisecond}, func(t *testing.T, allow allower, reset func()) {
 			for range 3 {
 				old := admit(t, allow)
 				wantVerdict(t, fail(t, allow, 2), ab.Counted)
@@ -262,7 +262,7 @@ func TestWindowsBeginWhenClosed(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(3, time.Hour), OpenTimeout: -1}})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(3, time.Hour), OpenTimeout: -1}})
 		for _, again := range []func(){func() { g.RecordSuccess("k") }, g.ResetAll} {
 			wantVerdict(t, fail(t, keyed(g, "k"), 3), ab.Tripped)
 			again()
@@ -278,7 +278,7 @@ func TestWindowEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		made := func(p ab.Policy) *ab.Breaker {
-			return ab.MustNew(ab.Config{Trip: p, OpenTimeout: time.Second, OnStateChange: l.add})
+			return ab.MustNew(ab.Config{Policy: p, OpenTimeout: time.Second, OnStateChange: l.add})
 		}
 		opened := func(why ab.Reason, failures, calls int) {
 			t.Helper()
@@ -317,7 +317,7 @@ func TestWindowEvents(t *testing.T) {
 func TestWindowsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(k int) ab.Config {
-			return ab.Config{Name: fmt.Sprint(k), Trip: ab.AnyOf(ab.FailureCount(k, time.Minute), ab.FailureCount(2*k, time.Hour))}
+			return ab.Config{Name: fmt.Sprint(k), Policy: ab.AnyOf(ab.FailureCount(k, time.Minute), ab.FailureCount(2*k, time.Hour))}
 		}})
 		for k := 1; k <= 20; k++ {
 			if k > 1 {

@@ -121,7 +121,7 @@ func TestDeadlineBesidesForever(t *testing.T) {
 // during one call, that call's result cannot count in another mode. In the
 // same mode it can: this is the limit that DESIGN.md states.
 func TestGenerationsGoRound(t *testing.T) {
-	b := MustNew(Config{Trip: Consecutive(2)})
+	b := MustNew(Config{Policy: Consecutive(2)})
 	b.Reset()
 	p, _ := b.Allow()
 	for range genMask - 1 {

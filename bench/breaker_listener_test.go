@@ -24,7 +24,7 @@ func listenedBreakers() []listenedBreaker {
 		locked.BreakerConfig{Threshold: 1, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1},
 		func(_, _ atomicbreaker.State) { mutexTold.Add(1) })
 	ours := atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour,
+		Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour,
 		OnStateChange: func(atomicbreaker.Event) { oursTold.Add(1) },
 	})
 	return []listenedBreaker{

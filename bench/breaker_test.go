@@ -32,7 +32,7 @@ type lockedBreaker interface {
 
 func breakers(threshold int) []breaker {
 	cfg := locked.BreakerConfig{Threshold: threshold, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1}
-	ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour})
+	ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour})
 	return []breaker{
 		lockedCalls("mutex", locked.NewMutexBreaker(cfg)),
 		lockedCalls("rwmutex", locked.NewRWMutexBreaker(cfg)),
@@ -113,7 +113,7 @@ func BenchmarkBreakerCall(b *testing.B) {
 			}
 			return rejected
 		})
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(never), OpenTimeout: time.Hour})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(never), OpenTimeout: time.Hour})
 		run("latchfree", func(pb *testing.PB, stream load.Stream) (rejected int) {
 			for pb.Next() {
 				_, fail := stream.Next()
@@ -213,7 +213,7 @@ type lockedGroup interface {
 func groups(threshold int) []group {
 	cfg := locked.BreakerConfig{Threshold: threshold, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1}
 	ours := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour},
 	})
 	report := locked.NewMutexCounters(threshold)
 	return []group{

@@ -127,7 +127,7 @@ func (e *engine) replica(i int) *replica {
 func (e *engine) group(js jetstream.JetStream) *breaker.Group[string] {
 	g, err := breaker.NewGroup(js, breaker.Config[string]{
 		Stream: "hints", StreamReplicas: e.servers.Len(),
-		Group: atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: time.Minute}},
+		Group: atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3), OpenTimeout: time.Minute}},
 	})
 	require.NoError(e.t, err)
 	e.t.Cleanup(g.Close)

@@ -84,7 +84,7 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 		m.perKey = true
 		spec.Forget = forgetTime(counts ^ times)
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
-			Default: ab.Config{Trip: c.Trip, RecordTotals: c.RecordTotals}, PerKey: func(string) ab.Config { return c },
+			Default: ab.Config{Policy: c.Policy, RecordTotals: c.RecordTotals}, PerKey: func(string) ab.Config { return c },
 			ForgetAfter: forgetting(spec.Forget),
 		}))
 	case 4:

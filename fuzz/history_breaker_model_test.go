@@ -28,11 +28,11 @@ type breakerLimits struct {
 
 func (l *breakerLimits) config() ab.Config {
 	c := ab.Config{
-		Trip: ab.Consecutive(l.threshold), Probes: l.probes, CloseAfter: l.closeAfter,
+		Policy: ab.Consecutive(l.threshold), Probes: l.probes, CloseAfter: l.closeAfter,
 		OpenTimeout: l.openFor, MaxOpenTimeout: l.maxOpen, ProbeTimeout: l.probeFor,
 	}
 	if l.last > 0 {
-		c.Trip = ab.KOfN(l.threshold, l.last)
+		c.Policy = ab.KOfN(l.threshold, l.last)
 	}
 	if l.openFor == 0 {
 		c.OpenTimeout, c.MaxOpenTimeout, c.ProbeTimeout = -1, 0, 0

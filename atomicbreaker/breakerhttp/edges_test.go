@@ -15,7 +15,7 @@ import (
 // A copy that fails before its first byte has answered nothing: what the handler
 // then answers counts.
 func TestFailedCopiesAreNoAnswers(t *testing.T) {
-	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1)}})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1)}})
 	m := breakerhttp.MustNewMiddleware(breakerhttp.MiddlewareConfig{Group: g})
 	srv := httptest.NewServer(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(w, iotest.ErrReader(io.ErrClosedPipe)); err != nil {

@@ -28,7 +28,7 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 
 // tripAfter returns breakers that open after n failures in a row, for long.
 func tripAfter(n int) *atomicbreaker.Group[string] {
-	return group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(n), OpenTimeout: time.Hour})
+	return group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(n), OpenTimeout: time.Hour})
 }
 
 func group(c atomicbreaker.Config) *atomicbreaker.Group[string] {

@@ -123,7 +123,7 @@ func TestHijackFromServers(t *testing.T) {
 func TestHijackedProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second,
+			Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second,
 		})})
 		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Hijacker).Hijack()
@@ -215,7 +215,7 @@ func TestHijackAndLeave(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					told := 0
 					g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-						Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
+						Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
 						OnStateChange: func(_ string, e atomicbreaker.Event) {
 							if e.To == tt.want {
 								if told++; where == "listener" {

@@ -22,7 +22,7 @@ var leaves = map[string]func(){"panic": func() { panic("leave") }, "Goexit": run
 func leaving(to atomicbreaker.State, leave func()) (*atomicbreaker.Group[string], *int) {
 	told := new(int)
 	return atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
 		OnStateChange: func(_ string, e atomicbreaker.Event) {
 			if e.To == to {
 				*told++
@@ -220,7 +220,7 @@ func TestClassifiersThatBlock(t *testing.T) {
 			}
 			return atomicbreaker.Success
 		}
-		settings := atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}
+		settings := atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}
 		rt := transport(breakerhttp.TransportConfig{
 			Group: group(settings), Base: answers(200),
 			Classify: func(*http.Response, error) atomicbreaker.Outcome { return classify() },

@@ -30,7 +30,7 @@ func request(h http.Handler, path string) *http.Response {
 
 // A route that fails is answered for, and no other.
 func TestRoutesFailAlone(t *testing.T) {
-	m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2), OpenTimeout: time.Minute})})
+	m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2), OpenTimeout: time.Minute})})
 	calls := 0
 	mux := http.NewServeMux()
 	mux.Handle("GET /bad/{id}", m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -73,7 +73,7 @@ func TestRejectionsSayWhenToComeAgain(t *testing.T) {
 		{-1, 0, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: tt.open})})
+			m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: tt.open})})
 			m.Group().RecordFailure("")
 			time.Sleep(tt.later)
 			resp := request(m.Handler(http.NotFoundHandler()), "/")
@@ -88,7 +88,7 @@ func TestRejectionsSayWhenToComeAgain(t *testing.T) {
 func TestHungHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := middleware(breakerhttp.MiddlewareConfig{Group: group(atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second,
+			Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second,
 		})})
 		release := make(chan struct{})
 		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

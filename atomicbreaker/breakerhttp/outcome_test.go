@@ -122,7 +122,7 @@ func TestHungProbes(t *testing.T) {
 				}
 				return answer(200), nil
 			}),
-			Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}),
+			Group: group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}),
 		})
 		const url, key = "http://example.com:81", "example.com:81"
 		rt.Group().RecordFailure(key)

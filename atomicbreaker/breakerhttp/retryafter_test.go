@@ -180,7 +180,7 @@ func TestTooManyRequestsOfProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := 429
 		rt := transport(breakerhttp.TransportConfig{
-			Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second}),
+			Group: group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second}),
 			Base:  roundTripper(func(*http.Request) (*http.Response, error) { return answer(status, "Retry-After", "9"), nil }),
 		})
 		rt.Group().RecordFailure("example.com:80")

@@ -58,7 +58,7 @@ func TestZeroTransport(t *testing.T) {
 // Whoever is rejected gets the reason, and its body is closed unread.
 func TestT59_Rejection(t *testing.T) {
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{PerKey: func(key string) atomicbreaker.Config {
-		return atomicbreaker.Config{Name: key, Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour, DetailedErrors: true}
+		return atomicbreaker.Config{Name: key, Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour, DetailedErrors: true}
 	}})
 	sent := 0
 	rt := transport(breakerhttp.TransportConfig{Group: g, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -230,7 +230,7 @@ func TestStressTransport(t *testing.T) {
 	})
 	rt := transport(breakerhttp.TransportConfig{
 		Base: srv.Client().Transport, WatchBody: true,
-		Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2}),
+		Group: group(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2}),
 	})
 	var wg sync.WaitGroup
 	for range 4 {

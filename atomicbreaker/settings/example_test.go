@@ -15,7 +15,7 @@ import (
 func ExampleBreaker() {
 	const file = `{
 		"default": {
-			"trip": "AnyOf(Consecutive(5), FailureRate(0.5, 20, 10s))",
+			"policy": "AnyOf(Consecutive(5), FailureRate(0.5, 20, 10s))",
 			"openTimeout": "30s",
 			"jitter": 0.2
 		},
@@ -57,7 +57,7 @@ func ExampleParsePolicy() {
 	// Output:
 	// AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m0s)) <nil>
 	// <nil> settings: policy "KOfN(5)": "KOfN(5)" must be KOfN(k, n)
-	// <nil> atomicbreaker: Config.Trip: KOfN(5, 3): k must be in 1..n
+	// <nil> atomicbreaker: Config.Policy: KOfN(5, 3): k must be in 1..n
 	// <nil> settings: policy "FailureCount(9, 60)": argument 2 of FailureCount(n, window): time: missing unit in duration "60"
 }
 
@@ -70,10 +70,10 @@ func ExampleParsePolicy() {
 // Keys match fields in any case. A duration without quotes or a unit is a number to
 // mapstructure, which takes it for nanoseconds and does not ask UnmarshalText.
 func ExampleBreaker_textUnmarshaler() {
-	document := map[string]any{"trip": "KOfN(3, 10)", "openTimeout": "30s", "probeTimeout": "10"}
+	document := map[string]any{"policy": "KOfN(3, 10)", "openTimeout": "30s", "probeTimeout": "10"}
 	var s settings.Breaker
 	for key, field := range map[string]encoding.TextUnmarshaler{
-		"trip":         &s.Trip,
+		"policy":       &s.Policy,
 		"openTimeout":  &s.OpenTimeout,
 		"probeTimeout": &s.ProbeTimeout,
 	} { // which is what the hook does
@@ -81,7 +81,7 @@ func ExampleBreaker_textUnmarshaler() {
 			fmt.Printf("%s: %v\n", key, err)
 		}
 	}
-	fmt.Println(s.Trip, s.OpenTimeout)
+	fmt.Println(s.Policy, s.OpenTimeout)
 	// Output:
 	// probeTimeout: settings: time: missing unit in duration "10"
 	// KOfN(3, 10) 30s

@@ -60,7 +60,7 @@ func ParsePolicy(text string) (atomicbreaker.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: policy %q: %w", text, err)
 	}
-	if _, err := atomicbreaker.New(atomicbreaker.Config{Trip: p}); err != nil {
+	if _, err := atomicbreaker.New(atomicbreaker.Config{Policy: p}); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -114,7 +114,7 @@ func TestPoliciesAreReadBack(t *testing.T) {
 	}
 	for range rounds {
 		p := randomPolicy(r, 2)
-		_, want := ab.New(ab.Config{Trip: p})
+		_, want := ab.New(ab.Config{Policy: p})
 		got, err := settings.ParsePolicy(p.String())
 		if want != nil {
 			if got != nil || err == nil || err.Error() != want.Error() {
@@ -246,7 +246,7 @@ func FuzzParsePolicy(f *testing.F) {
 		if again, err := settings.ParsePolicy(p.String()); err != nil || !reflect.DeepEqual(again, p) || again.String() != p.String() {
 			t.Fatalf("%v becomes %v, %v", p, again, err)
 		}
-		if _, err := ab.New(ab.Config{Trip: p}); err != nil {
+		if _, err := ab.New(ab.Config{Policy: p}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // that a document leaves out has its default.
 type Breaker struct {
 	Name             string   `json:"name,omitempty" yaml:"name,omitempty"`
-	Trip             Policy   `json:"trip,omitzero" yaml:"trip,omitempty"`
+	Policy           Policy   `json:"policy,omitzero" yaml:"policy,omitempty"`
 	Shadow           bool     `json:"shadow,omitempty" yaml:"shadow,omitempty"`
 	OpenTimeout      Duration `json:"openTimeout,omitempty" yaml:"openTimeout,omitempty"`
 	MaxOpenTimeout   Duration `json:"maxOpenTimeout,omitempty" yaml:"maxOpenTimeout,omitempty"`
@@ -29,7 +29,7 @@ type Breaker struct {
 func (b Breaker) Config() atomicbreaker.Config {
 	return atomicbreaker.Config{
 		Name:             b.Name,
-		Trip:             b.Trip.Policy,
+		Policy:           b.Policy.Policy,
 		Shadow:           b.Shadow,
 		OpenTimeout:      time.Duration(b.OpenTimeout),
 		MaxOpenTimeout:   time.Duration(b.MaxOpenTimeout),

@@ -26,12 +26,12 @@ func decode(document string) (s settings.Breaker, err error) {
 
 // allSettings has a value in every field.
 var allSettings = settings.Breaker{
-	Name: "db", Trip: settings.Policy{Policy: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(0.5, 2*time.Second, 20, time.Minute))}, Shadow: true,
+	Name: "db", Policy: settings.Policy{Policy: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(0.5, 2*time.Second, 20, time.Minute))}, Shadow: true,
 	OpenTimeout: settings.Duration(30 * time.Second), MaxOpenTimeout: settings.Duration(time.Hour), Jitter: 0.25,
 	Probes: 2, CloseAfter: 3, ProbeFailureRate: 0.5, ProbeTimeout: settings.Duration(1500 * time.Millisecond), RecordTotals: true, DetailedErrors: true,
 }
 
-const allSettingsText = `{"name":"db","trip":"AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m0s))","shadow":true,` +
+const allSettingsText = `{"name":"db","policy":"AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m0s))","shadow":true,` +
 	`"openTimeout":"30s","maxOpenTimeout":"1h0m0s","jitter":0.25,"probes":2,"closeAfter":3,"probeFailureRate":0.5,"probeTimeout":"1.5s","recordTotals":true,"detailedErrors":true}`
 
 // A Breaker has every field of a Config that is no function, under the same name, and
@@ -83,7 +83,7 @@ func TestSettingsAsJSON(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{`{"trip": "", "openTimeout": "0s", "jitter": 0}`, `{"trip": null, "openTimeout": null, "probes": null}`} {
+	for _, text := range []string{`{"policy": "", "openTimeout": "0s", "jitter": 0}`, `{"policy": null, "openTimeout": null, "probes": null}`} {
 		if got, err := decode(text); err != nil || !reflect.DeepEqual(got, settings.Breaker{}) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
@@ -102,9 +102,9 @@ func TestWrongSettingsAsJSON(t *testing.T) {
 		`{"openTimeout": "a while"}`: `settings: time: invalid duration "a while"`,
 		`{"openTimeout": ""}`:        `settings: time: invalid duration ""`,
 		`{"openTimeout": 30}`:        `json: cannot unmarshal number into Go struct field Breaker.openTimeout`,
-		`{"trip": "KOfN(5)"}`:        `settings: policy "KOfN(5)": "KOfN(5)" must be KOfN(k, n)`,
-		`{"trip": "KOfN(5, 3)"}`:     `atomicbreaker: Config.Trip: KOfN(5, 3): k must be in 1..n`,
-		`{"trip": 5}`:                `json: cannot unmarshal number into Go struct field Breaker.trip`,
+		`{"policy": "KOfN(5)"}`:      `settings: policy "KOfN(5)": "KOfN(5)" must be KOfN(k, n)`,
+		`{"policy": "KOfN(5, 3)"}`:   `atomicbreaker: Config.Policy: KOfN(5, 3): k must be in 1..n`,
+		`{"policy": 5}`:              `json: cannot unmarshal number into Go struct field Breaker.policy`,
 		`{"openTimeouts": "30s"}`:    `json: unknown field "openTimeouts"`,
 		`{"Backoff": null}`:          `json: unknown field "Backoff"`,
 	} {
@@ -114,7 +114,7 @@ func TestWrongSettingsAsJSON(t *testing.T) {
 	}
 	// What was there before stays.
 	s := allSettings
-	if s.OpenTimeout.UnmarshalText([]byte("30")) == nil || s.Trip.UnmarshalText([]byte("x")) == nil || !reflect.DeepEqual(s, allSettings) {
+	if s.OpenTimeout.UnmarshalText([]byte("30")) == nil || s.Policy.UnmarshalText([]byte("x")) == nil || !reflect.DeepEqual(s, allSettings) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -130,11 +130,11 @@ func TestPoliciesWithoutTextForm(t *testing.T) {
 		`settings: policy "TripFunc(1s, 0s, func)": "TripFunc" must be one of `:                                                              function,
 		`settings: policy "AnyOf(TripFunc(1s, 0s, func))": argument 1 of AnyOf(policy, ...): "TripFunc" must be one of `:                     ab.AnyOf(function),
 		`settings: policy "AnyOf(<nil>)": argument 1 of AnyOf(policy, ...): "<nil>" must be one of `:                                         ab.AnyOf(nil),
-		`atomicbreaker: Config.Trip: KOfN(5, 3): k must be in 1..n (so it has no text form)`:                                                 ab.KOfN(5, 3),
+		`atomicbreaker: Config.Policy: KOfN(5, 3): k must be in 1..n (so it has no text form)`:                                               ab.KOfN(5, 3),
 		fmt.Sprintf("settings: policy %q: argument 64 of AnyOf(policy, ...): \"Consecutive\" must be among the first 64", ab.AnyOf(many...)): ab.AnyOf(many...),
 	} {
 		_, err := settings.Policy{Policy: p}.MarshalText()
-		_, jsonErr := json.Marshal(settings.Breaker{Trip: settings.Policy{Policy: p}})
+		_, jsonErr := json.Marshal(settings.Breaker{Policy: settings.Policy{Policy: p}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "no text form") {
 			t.Errorf("%v\nwant %s", err, want)
 		}
@@ -167,13 +167,13 @@ func TestSettingsAsFlags(t *testing.T) {
 		f := flag.NewFlagSet("", flag.ContinueOnError)
 		f.SetOutput(io.Discard)
 		f.TextVar(&s.OpenTimeout, "open", s.OpenTimeout, "")
-		f.TextVar(&s.Trip, "trip", s.Trip, "")
+		f.TextVar(&s.Policy, "policy", s.Policy, "")
 		return f.Parse(args)
 	}
 	if err := parse(); err != nil || !reflect.DeepEqual(s, settings.Breaker{OpenTimeout: settings.Duration(time.Second)}) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := parse("-open=1m", "-trip", "KOfN(3, 5)"); err != nil || fmt.Sprint(s.OpenTimeout, s.Trip) != "1m0s KOfN(3, 5)" {
+	if err := parse("-open=1m", "-policy", "KOfN(3, 5)"); err != nil || fmt.Sprint(s.OpenTimeout, s.Policy) != "1m0s KOfN(3, 5)" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := parse("-open=60"); err == nil || !strings.Contains(err.Error(), "missing unit") {

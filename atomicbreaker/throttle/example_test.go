@@ -37,7 +37,7 @@ func ExampleThrottle() {
 // With a Breaker around it, a Throttle does not see the calls of an outage. What the
 // Throttle rejects, the Breaker ignores.
 func ExampleThrottle_behindBreaker() {
-	breaker := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(5)})
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(5)})
 	th := throttle.MustNew(throttle.Config{})
 	search := func(ctx context.Context) error {
 		return breaker.Do(ctx, func(ctx context.Context) error {

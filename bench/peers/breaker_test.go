@@ -31,7 +31,7 @@ func newLatchfreeGroup(failures int) *atomicbreaker.Group[string] {
 }
 
 func latchfreeConfig(failures int) atomicbreaker.Config {
-	return atomicbreaker.Config{Trip: atomicbreaker.Consecutive(failures), OpenTimeout: openTimeout}
+	return atomicbreaker.Config{Policy: atomicbreaker.Consecutive(failures), OpenTimeout: openTimeout}
 }
 
 func lockedConfig(failures int) locked.BreakerConfig {

@@ -53,7 +53,7 @@ func (b *FailsafeBuilder[R]) Build() circuitbreaker.CircuitBreaker[R] { return b
 func (b *FailsafeBuilder[R]) Config() (atomicbreaker.Config, error) {
 	errs := append([]error(nil), b.errs...)
 	c := atomicbreaker.Config{
-		Trip: b.trip(),
+		Policy: b.trip(),
 		Classify: func(_ context.Context, err error) atomicbreaker.Outcome {
 			if b.handled.IsFailure(*new(R), err) {
 				return atomicbreaker.Failure

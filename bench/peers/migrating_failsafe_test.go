@@ -67,7 +67,7 @@ func failThenSucceed(done []func(error), failures int) {
 var failsafeRows = []row{
 	{"defaults", func(t *testing.T) {
 		for _, p := range []pair{likeFailsafe(t, newFS()), besideFailsafe(t, newFS(), atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1),
+			Policy: atomicbreaker.Consecutive(1),
 		})} {
 			p.admits(10, nil)
 			p.is(isClosed)
@@ -140,7 +140,7 @@ var failsafeRows = []row{
 	{"threshold", func(t *testing.T) {
 		b := newFS().WithFailureThreshold(3)
 		for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(3),
+			Policy: atomicbreaker.Consecutive(3),
 		})} {
 			p.admits(2, errCall)
 			p.admits(1, nil)
@@ -156,7 +156,7 @@ var failsafeRows = []row{
 			for k := 1; k < n; k += 3 {
 				b := newFS().WithFailureThresholdRatio(uint(k), uint(n))
 				for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-					Trip: atomicbreaker.KOfN(k, n),
+					Policy: atomicbreaker.KOfN(k, n),
 				})} {
 					for range 3 { // k-1 failures leave with the next n calls
 						p.admits(k-1, errCall)
@@ -177,7 +177,7 @@ var failsafeRows = []row{
 	{"threshold-period", func(t *testing.T) {
 		b := newFS().WithFailureThresholdPeriod(3, time.Minute)
 		for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-			Trip: atomicbreaker.FailureCount(3, time.Minute),
+			Policy: atomicbreaker.FailureCount(3, time.Minute),
 		})} {
 			p.admits(2, errCall)
 			pass(2 * time.Minute)
@@ -191,7 +191,7 @@ var failsafeRows = []row{
 	{"rate", func(t *testing.T) {
 		b := newFS().WithFailureRateThreshold(0.6, 20, time.Minute)
 		for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-			Trip: atomicbreaker.FailureRate(0.6, 20, time.Minute),
+			Policy: atomicbreaker.FailureRate(0.6, 20, time.Minute),
 		})} {
 			p.admits(8, nil)
 			p.admits(11, errCall)
@@ -206,7 +206,7 @@ var failsafeRows = []row{
 		p.admits(1, nil)
 		p.admits(2, errCall)
 		p.is(isOpen)
-		p = besideFailsafe(t, b, atomicbreaker.Config{Trip: atomicbreaker.FailureRate(2.0/3, 3, time.Minute)})
+		p = besideFailsafe(t, b, atomicbreaker.Config{Policy: atomicbreaker.FailureRate(2.0/3, 3, time.Minute)})
 		p.admits(1, nil)
 		p.admits(2, errCall)
 		p.is(isOpen)
@@ -216,7 +216,7 @@ var failsafeRows = []row{
 		for _, n := range []int{1, 3, 31} {
 			b := newFS().WithSuccessThreshold(uint(n))
 			for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-				Trip: atomicbreaker.Consecutive(1), Probes: n, CloseAfter: n,
+				Policy: atomicbreaker.Consecutive(1), Probes: n, CloseAfter: n,
 			})} {
 				p.admits(1, errCall)
 				p.opensFor(time.Minute) // together
@@ -233,7 +233,7 @@ var failsafeRows = []row{
 			for k := 1; k <= n; k++ {
 				b := newFS().WithSuccessThresholdRatio(uint(k), uint(n))
 				for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-					Trip:   atomicbreaker.Consecutive(1),
+					Policy: atomicbreaker.Consecutive(1),
 					Probes: n, CloseAfter: n, ProbeFailureRate: (float64(n-k+1) - 0.5) / float64(n),
 				})} {
 					p.admits(1, errCall)
@@ -301,7 +301,7 @@ var failsafeRows = []row{
 	{"delay", func(t *testing.T) {
 		b := newFS().WithDelay(30 * time.Second)
 		for _, p := range []pair{likeFailsafe(t, b), besideFailsafe(t, b, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
+			Policy: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
 		})} {
 			p.admits(1, errCall)
 			for range 12 {
@@ -310,7 +310,7 @@ var failsafeRows = []row{
 			}
 		}
 		// Above it, MaxOpenTimeout makes it double.
-		p := besideFailsafe(t, b, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second, MaxOpenTimeout: time.Minute})
+		p := besideFailsafe(t, b, atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second, MaxOpenTimeout: time.Minute})
 		p.admits(1, errCall)
 		p.opensFor(30 * time.Second)
 		p.probes(1)[0](errCall)
@@ -339,7 +339,7 @@ var failsafeRows = []row{
 		require.ErrorContains(t, err, "WithDelayFunc")
 		peer := failsafe.With(b.Build())
 		ours := atomicbreaker.MustNew(atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), MaxOpenTimeout: time.Hour,
+			Policy: atomicbreaker.Consecutive(1), MaxOpenTimeout: time.Hour,
 		})
 		_, err = peer.Get(func() (int, error) { return 300, errCall })
 		require.ErrorIs(t, err, errCall)
@@ -359,7 +359,7 @@ var failsafeRows = []row{
 		peerBreaker := b.WithFailureThreshold(3).Build()
 		_, _ = failsafe.With(peerBreaker).Get(func() (int, error) { return 300, errCall })
 		assert.True(t, peerBreaker.IsClosed())
-		ours = atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3)})
+		ours = atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3)})
 		permit, err = ours.Allow()
 		require.NoError(t, err)
 		permit.Trip(300 * time.Second)
@@ -415,7 +415,7 @@ var failsafeRows = []row{
 		_, err = failsafe.With(peer).Get(func() (int, error) { return -1, nil })
 		require.NoError(t, err)
 		assert.True(t, peer.IsOpen())
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		_, err = atomicbreaker.ExecuteResult(t.Context(), ours, func(context.Context) (int, error) { return -1, nil }, func(n int, err error) atomicbreaker.Outcome {
 			if n == -1 {
 				return atomicbreaker.Failure
@@ -429,7 +429,7 @@ var failsafeRows = []row{
 		p := likeFailsafe(t, newFS())
 		p.admits(1, context.Canceled)
 		p.is(isOpen)
-		p = besideFailsafe(t, newFS(), atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		p = besideFailsafe(t, newFS(), atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		p.admits(1, context.Canceled)
 		p.peer.is(isOpen)
 		p.ours.is(isClosed)
@@ -474,7 +474,7 @@ var failsafeRows = []row{
 	}},
 	{"state", func(t *testing.T) {
 		b := newFS().Build()
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		p := pair{failsafeSide(t, b), breakerSide(t, ours)}
 		assert.True(t, b.IsClosed())
 		p.admits(1, errCall)
@@ -491,7 +491,7 @@ var failsafeRows = []row{
 	}},
 	{"metrics", func(t *testing.T) {
 		peer := newFS().WithFailureThresholdPeriod(3, time.Minute).Build()
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.FailureRate(1, 3, time.Minute)})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.FailureRate(1, 3, time.Minute)})
 		p := pair{failsafeSide(t, peer), breakerSide(t, ours)}
 		p.admits(1, nil)
 		p.admits(1, errCall)
@@ -539,7 +539,7 @@ var failsafeRows = []row{
 	}},
 	{"record", func(t *testing.T) {
 		peer := newFS().WithFailureThreshold(2).Build()
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
 		p := pair{failsafeSide(t, peer), breakerSide(t, ours)}
 		peer.RecordFailure()
 		ours.RecordFailure()

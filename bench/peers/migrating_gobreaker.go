@@ -33,7 +33,7 @@ func FromGobreaker(st gobreaker.Settings) (atomicbreaker.Config, error) {
 	probes := max(1, st.MaxRequests)
 	c := atomicbreaker.Config{
 		Name:          st.Name,
-		Trip:          tripOfGobreaker(st),
+		Policy:        tripOfGobreaker(st),
 		OpenTimeout:   open,
 		Probes:        int(probes),
 		CloseAfter:    int(probes),

@@ -70,7 +70,7 @@ var gobreakerDifferences = []row{
 		st := gobreaker.Settings{ReadyToTrip: onFailure}
 		st.OnStateChange = func(string, gobreaker.State, gobreaker.State) { told["gobreaker"]++ }
 		p := besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OnStateChange: func(atomicbreaker.Event) { told["latchfree"]++ },
+			Policy: atomicbreaker.Consecutive(1), OnStateChange: func(atomicbreaker.Event) { told["latchfree"]++ },
 		})
 		p.admits(1, errCall)
 		pass(time.Minute + 1)
@@ -101,13 +101,13 @@ var gobreakerDifferences = []row{
 		var ours *atomicbreaker.Breaker
 		var seen atomicbreaker.State
 		ours = atomicbreaker.MustNew(atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OnStateChange: func(atomicbreaker.Event) { seen = ours.State() },
+			Policy: atomicbreaker.Consecutive(1), OnStateChange: func(atomicbreaker.Event) { seen = ours.State() },
 		})
 		breakerSide(t, ours).admits(1, errCall)
 		assert.Equal(t, atomicbreaker.Open, seen)
 	}},
 	{"late", func(t *testing.T) {
-		b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		permit, err := b.Allow()
 		require.NoError(t, err)
 		breakerSide(t, b).admits(1, errCall)
@@ -139,7 +139,7 @@ var gobreakerDifferences = []row{
 		p := pair{
 			gobreakerSide(t, gobreaker.NewTwoStepCircuitBreaker[int](gobreaker.Settings{})),
 			groupSide(t, atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-				Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(6)},
+				Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(6)},
 			}), "db-1"),
 		}
 		p.admits(5, errCall)
@@ -153,7 +153,7 @@ var gobreakerDifferences = []row{
 		p := pair{
 			gobreakerSide(t, gobreaker.NewTwoStepCircuitBreaker[int](st)),
 			groupSide(t, atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-				Default: atomicbreaker.Config{Trip: atomicbreaker.FailureRate(0.5, 10, time.Minute)},
+				Default: atomicbreaker.Config{Policy: atomicbreaker.FailureRate(0.5, 10, time.Minute)},
 			}), "db-1"),
 		}
 		p.admits(20, nil) // a healthy key has no window

@@ -58,7 +58,7 @@ var gobreakerRows = []row{
 	{"zero-settings", func(t *testing.T) {
 		st := gobreaker.Settings{Name: "billing"}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Name: "billing", Trip: atomicbreaker.Consecutive(6),
+			Name: "billing", Policy: atomicbreaker.Consecutive(6),
 		})} {
 			p.admits(100, nil)
 			p.admits(5, errCall)
@@ -128,7 +128,7 @@ var gobreakerRows = []row{
 	{"consecutive", func(t *testing.T) {
 		st := gobreaker.Settings{ReadyToTrip: more(2)}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(3),
+			Policy: atomicbreaker.Consecutive(3),
 		})} {
 			p.admits(2, errCall)
 			p.admits(1, nil)
@@ -145,7 +145,7 @@ var gobreakerRows = []row{
 			{Interval: time.Minute, ReadyToTrip: more(5)},
 		} {
 			for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-				Trip: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
+				Policy: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
 					return min(c.Consecutive, c.Failures) > 5
 				}),
 			})} {
@@ -158,7 +158,7 @@ var gobreakerRows = []row{
 			}
 		}
 		// Consecutive would remember.
-		p := besideGobreaker(t, gobreaker.Settings{Interval: time.Minute}, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(6)})
+		p := besideGobreaker(t, gobreaker.Settings{Interval: time.Minute}, atomicbreaker.Config{Policy: atomicbreaker.Consecutive(6)})
 		p.admits(5, errCall)
 		pass(2 * time.Minute)
 		p.admits(1, errCall)
@@ -168,7 +168,7 @@ var gobreakerRows = []row{
 	{"count", func(t *testing.T) {
 		st := gobreaker.Settings{Interval: time.Minute, ReadyToTrip: total(3)}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.FailureCount(3, time.Minute),
+			Policy: atomicbreaker.FailureCount(3, time.Minute),
 		})} {
 			p.admits(2, errCall)
 			pass(2 * time.Minute)
@@ -182,7 +182,7 @@ var gobreakerRows = []row{
 	{"rate", func(t *testing.T) {
 		st := gobreaker.Settings{Interval: time.Minute, ReadyToTrip: share(0.6, 20)}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.FailureRate(0.6, 20, time.Minute),
+			Policy: atomicbreaker.FailureRate(0.6, 20, time.Minute),
 		})} {
 			p.admits(8, nil)
 			p.admits(11, errCall)
@@ -193,7 +193,7 @@ var gobreakerRows = []row{
 	}},
 	{"rate-third", func(t *testing.T) {
 		st := gobreaker.Settings{Interval: time.Minute, ReadyToTrip: share(2.0/3, 3)}
-		p := besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.FailureRate(2.0/3, 3, time.Minute)})
+		p := besideGobreaker(t, st, atomicbreaker.Config{Policy: atomicbreaker.FailureRate(2.0/3, 3, time.Minute)})
 		p.admits(1, nil)
 		p.admits(1, errCall)
 		p.is(isClosed)
@@ -205,12 +205,12 @@ var gobreakerRows = []row{
 			return total(3)(c) || share(0.5, 2)(c)
 		}}
 		policy := atomicbreaker.AnyOf(atomicbreaker.FailureCount(3, time.Minute), atomicbreaker.FailureRate(0.5, 2, time.Minute))
-		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{Trip: policy})} {
+		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{Policy: policy})} {
 			p.admits(1, nil)
 			p.admits(1, errCall)
 			p.is(isOpen)
 		}
-		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{Trip: policy})} {
+		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{Policy: policy})} {
 			p.admits(50, nil)
 			p.admits(2, errCall)
 			p.is(isClosed)
@@ -224,7 +224,7 @@ var gobreakerRows = []row{
 			return c.ConsecutiveFailures >= 2 && c.TotalFailures >= 4 && c.TotalSuccesses >= 2
 		}}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
+			Policy: atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
 				return c.Consecutive >= 2 && c.Failures >= 4 && c.Calls-c.Failures >= 2
 			}),
 		})} {
@@ -239,7 +239,7 @@ var gobreakerRows = []row{
 	{"no-interval", func(t *testing.T) {
 		st := gobreaker.Settings{ReadyToTrip: share(0.5, 20)}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.FailureRate(0.5, 20, 365*24*time.Hour),
+			Policy: atomicbreaker.FailureRate(0.5, 20, 365*24*time.Hour),
 		})} {
 			p.admits(10, nil)
 			pass(300 * 24 * time.Hour)
@@ -261,7 +261,7 @@ var gobreakerRows = []row{
 		st := gobreaker.Settings{Interval: 10 * time.Second, BucketPeriod: 4 * time.Second, ReadyToTrip: total(2)}
 		converted, err := FromGobreaker(st)
 		require.NoError(t, err)
-		byHand := atomicbreaker.Config{Trip: atomicbreaker.FailureCount(2, 12*time.Second)}
+		byHand := atomicbreaker.Config{Policy: atomicbreaker.FailureCount(2, 12*time.Second)}
 		for _, c := range []atomicbreaker.Config{converted, byHand} {
 			p := besideGobreaker(t, st, c)
 			p.admits(1, errCall)
@@ -293,7 +293,7 @@ var gobreakerRows = []row{
 	{"timeout", func(t *testing.T) {
 		st := gobreaker.Settings{Timeout: 30 * time.Second, ReadyToTrip: onFailure}
 		for _, p := range []pair{likeGobreaker(t, st), besideGobreaker(t, st, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
+			Policy: atomicbreaker.Consecutive(1), OpenTimeout: 30 * time.Second,
 		})} {
 			p.admits(1, errCall)
 			for range 12 {
@@ -315,7 +315,7 @@ var gobreakerRows = []row{
 		}
 		// A negative OpenTimeout means something else.
 		p := besideGobreaker(t, gobreaker.Settings{Timeout: -1, ReadyToTrip: onFailure}, atomicbreaker.Config{
-			Trip: atomicbreaker.Consecutive(1), OpenTimeout: -1,
+			Policy: atomicbreaker.Consecutive(1), OpenTimeout: -1,
 		})
 		p.admits(1, errCall)
 		pass(24 * time.Hour)
@@ -324,7 +324,7 @@ var gobreakerRows = []row{
 	}},
 	{"timeout-doubles", func(t *testing.T) {
 		st := gobreaker.Settings{Timeout: time.Minute, ReadyToTrip: onFailure}
-		p := besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), MaxOpenTimeout: 10 * time.Minute})
+		p := besideGobreaker(t, st, atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), MaxOpenTimeout: 10 * time.Minute})
 		p.admits(1, errCall)
 		for _, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			p.ours.is(isOpen)
@@ -374,7 +374,7 @@ var gobreakerRows = []row{
 		st := gobreaker.Settings{MaxRequests: 32, ReadyToTrip: onFailure}
 		_, err := FromGobreaker(st)
 		require.ErrorContains(t, err, "MaxRequests 32")
-		p := besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), Probes: 31, CloseAfter: 31})
+		p := besideGobreaker(t, st, atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), Probes: 31, CloseAfter: 31})
 		p.admits(1, errCall)
 		p.opensFor(time.Minute)
 		p.admits(31, nil)
@@ -429,13 +429,13 @@ var gobreakerRows = []row{
 		require.ErrorContains(t, err, "IsSuccessful")
 		require.ErrorContains(t, err, "IsExcluded")
 		p := besideGobreaker(t, gobreaker.Settings{IsSuccessful: never, ReadyToTrip: onFailure}, atomicbreaker.Config{
-			Trip:     atomicbreaker.Consecutive(1),
+			Policy:   atomicbreaker.Consecutive(1),
 			Classify: func(context.Context, error) atomicbreaker.Outcome { return atomicbreaker.Failure },
 		})
 		p.admits(1, nil)
 		p.peer.is(isOpen)
 		p.ours.is(isClosed)
-		ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		ours := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		_, err = atomicbreaker.ExecuteResult(t.Context(), ours, func(context.Context) (int, error) { return 0, nil },
 			func(int, error) atomicbreaker.Outcome { return atomicbreaker.Failure })
 		require.NoError(t, err)
@@ -447,13 +447,13 @@ var gobreakerRows = []row{
 			p := likeGobreaker(t, st)
 			p.admits(1, result)
 			p.is(isOpen)
-			p = besideGobreaker(t, st, atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+			p = besideGobreaker(t, st, atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 			p.admits(1, result)
 			p.peer.is(isOpen)
 			p.ours.is(isClosed)
 		}
 		// Whatever the error, if the context is known.
-		peer, ours := gobreaker.NewCircuitBreaker[int](st), atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+		peer, ours := gobreaker.NewCircuitBreaker[int](st), atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 		_, cancel := context.WithCancel(t.Context())
 		_, _ = peer.Execute(func() (int, error) { cancel(); return 0, errCall })
 		assert.Equal(t, gobreaker.StateOpen, peer.State())
@@ -496,7 +496,7 @@ var gobreakerRows = []row{
 		assert.Equal(t, gobreaker.Counts{Requests: 6, TotalSuccesses: 4, TotalFailures: 2, ConsecutiveFailures: 2}, there)
 		assert.Equal(t, atomicbreaker.Counts{Calls: 6, Failures: 2, Consecutive: 2}, here.Window)
 		// Without windows nothing but failures is counted.
-		ours = atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(6)})
+		ours = atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(6)})
 		s := breakerSide(t, ours)
 		s.admits(4, nil)
 		s.admits(2, errCall)

@@ -44,7 +44,7 @@ func newFailsafeRolling() circuitbreaker.CircuitBreaker[int] {
 // newLatchfreeRolling rolls in sixteen buckets, and decides after a failure.
 func newLatchfreeRolling() *atomicbreaker.Breaker {
 	return atomicbreaker.MustNew(atomicbreaker.Config{
-		Trip: atomicbreaker.FailureRate(windowRate, windowCalls, windowLength), OpenTimeout: openTimeout,
+		Policy: atomicbreaker.FailureRate(windowRate, windowCalls, windowLength), OpenTimeout: openTimeout,
 	})
 }
 

@@ -35,7 +35,7 @@ type stored struct {
 
 func (s *schedule) join(name string) *follower[string] {
 	c := Config[string]{Stream: "hints", Replica: name}
-	c.Group.Default.Trip = atomicbreaker.Consecutive(2)
+	c.Group.Default.Policy = atomicbreaker.Consecutive(2)
 	g, err := NewGroup(s.js, c)
 	require.NoError(s.t, err)
 	f := newFollower(nil, g)

@@ -51,9 +51,9 @@ func ExampleHalved() {
 	defer stop()
 	g, err := breaker.NewGroup(js, breaker.Config[string]{
 		Stream: "breakers",
-		Group:  atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(5)}},
+		Group:  atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(5)}},
 		Suspect: func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Trip = breaker.Halved(c.Trip)
+			c.Policy = breaker.Halved(c.Policy)
 			return c
 		},
 	})
@@ -61,6 +61,6 @@ func ExampleHalved() {
 		log.Fatal(err)
 	}
 	defer g.Close()
-	fmt.Println(g.Config("db-1").Trip, "or, when suspected,", breaker.Halved(g.Config("db-1").Trip))
+	fmt.Println(g.Config("db-1").Policy, "or, when suspected,", breaker.Halved(g.Config("db-1").Policy))
 	// Output: Consecutive(5) or, when suspected, Consecutive(3)
 }

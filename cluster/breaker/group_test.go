@@ -191,7 +191,7 @@ func TestSuspect(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
 	suspect := func(c *breaker.Config[string]) {
 		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Trip = breaker.Halved(c.Trip)
+			c.Policy = breaker.Halved(c.Policy)
 			return c
 		}
 	}
@@ -220,7 +220,7 @@ func TestSuspect(t *testing.T) {
 		return b.State(k) == atomicbreaker.Open
 	})
 	a.RecordSuccess("absent")
-	eventually(t, func() bool { return b.Config("absent").Trip.String() == "Consecutive(4)" })
+	eventually(t, func() bool { return b.Config("absent").Policy.String() == "Consecutive(4)" })
 }
 
 // A suspicion ends by itself, also for stored keys.
@@ -229,7 +229,7 @@ func TestSuspicionEnds(t *testing.T) {
 	a, b := start(t, js, "a"), start(t, js, "b", func(c *breaker.Config[string]) {
 		c.MaxOpenTimeout = 300 * time.Millisecond
 		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Trip = atomicbreaker.Consecutive(1)
+			c.Policy = atomicbreaker.Consecutive(1)
 			return c
 		}
 	})
@@ -241,9 +241,9 @@ func TestSuspicionEnds(t *testing.T) {
 			a.fail("db", 4)
 			said = time.Now()
 		}
-		return b.Config("db").Trip.String() == "Consecutive(1)"
+		return b.Config("db").Policy.String() == "Consecutive(1)"
 	})
-	eventually(t, func() bool { return b.Config("db").Trip.String() == "Consecutive(4)" })
+	eventually(t, func() bool { return b.Config("db").Policy.String() == "Consecutive(4)" })
 	b.fail("db", 3)
 	require.Equal(t, atomicbreaker.Closed, b.State("db"))
 }
@@ -253,7 +253,7 @@ func TestSuspicionLastsLonger(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
 	a, c := start(t, js, "a", deaf), start(t, js, "c", func(c *breaker.Config[string]) {
 		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Trip = atomicbreaker.Consecutive(1)
+			c.Policy = atomicbreaker.Consecutive(1)
 			return c
 		}
 	})
@@ -262,7 +262,7 @@ func TestSuspicionLastsLonger(t *testing.T) {
 	reportTrip(t, js, "b", 200*time.Millisecond)
 	c.hears(t, 2)
 	time.Sleep(400 * time.Millisecond)
-	require.Equal(t, "Consecutive(1)", c.Config("db").Trip.String())
+	require.Equal(t, "Consecutive(1)", c.Config("db").Policy.String())
 }
 
 func TestHalved(t *testing.T) {
@@ -352,7 +352,7 @@ func TestNewGroupRejects(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
 	a, b := start(t, js, "a"), start(t, js, "b")
-	require.NoError(t, a.Update(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}}))
+	require.NoError(t, a.Update(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)}}))
 	require.Error(t, a.Update(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Jitter: 2}}))
 	a.fail("db", 1)
 	b.becomes(t, "db", atomicbreaker.Open)

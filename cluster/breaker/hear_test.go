@@ -15,7 +15,7 @@ import (
 func listener(t *testing.T, adapt ...func(*Config[string])) *follower[string] {
 	t.Helper()
 	c := Config[string]{Stream: "hints", Replica: "here"}
-	c.Group.Default.Trip = atomicbreaker.Consecutive(2)
+	c.Group.Default.Policy = atomicbreaker.Consecutive(2)
 	for _, f := range adapt {
 		f(&c)
 	}
@@ -321,7 +321,7 @@ func TestSuspectExits(t *testing.T) {
 			if k == "exits" {
 				runtime.Goexit()
 			}
-			c.Trip = atomicbreaker.Consecutive(1)
+			c.Policy = atomicbreaker.Consecutive(1)
 			return c
 		}
 	})
@@ -331,7 +331,7 @@ func TestSuspectExits(t *testing.T) {
 		go func() { defer close(done); f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0) }()
 		<-done
 	}
-	require.Eventually(t, func() bool { return f.g.Config("db").Trip.String() == "Consecutive(1)" }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.g.Config("db").Policy.String() == "Consecutive(1)" }, 20*time.Second, time.Millisecond)
 	f.g.RecordFailure("db")
 	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
 	f.g.Close()
@@ -342,7 +342,7 @@ func TestSuspectExits(t *testing.T) {
 func TestReportsBeyondTheQuota(t *testing.T) {
 	f := listener(t, func(c *Config[string]) {
 		c.Group.MaxOpen = 1
-		c.Group.Default.Trip = atomicbreaker.Consecutive(3)
+		c.Group.Default.Policy = atomicbreaker.Consecutive(3)
 	})
 	f.g.RecordFailure("two")
 	for _, k := range []string{"one", "two"} {

@@ -45,7 +45,7 @@ func launch(t *testing.T, js jetstream.JetStream, name string, adapt ...func(*br
 	c := breaker.Config[string]{
 		Stream: "hints", Replica: name,
 		Group: atomicbreaker.GroupConfig[string]{
-			Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(4), OpenTimeout: time.Minute},
+			Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(4), OpenTimeout: time.Minute},
 			OnStateChange: func(_ string, e atomicbreaker.Event) {
 				r.mu.Lock()
 				defer r.mu.Unlock()

@@ -255,7 +255,7 @@ func TestClassifyPanics(t *testing.T) {
 }
 
 func TestKeyAndGroup(t *testing.T) {
-	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
+	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)}})
 	breakers := latchgrpc.MustNewBreakers(latchgrpc.BreakersConfig{Group: group,
 		Key: func(_ context.Context, target, method string) string { return "[" + target + "|" + method + "]" }})
 	breakers.UnaryServer()(context.Background(), nil, &grpc.UnaryServerInfo{FullMethod: "/m"}, func(context.Context, any) (any, error) { return nil, errDown })

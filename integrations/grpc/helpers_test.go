@@ -123,7 +123,7 @@ func open(t *testing.T, ctx context.Context, conn *grpc.ClientConn) grpc.ClientS
 
 // halfOpen returns a breaker that opens at the first failure and is half-open.
 func halfOpen() *atomicbreaker.Breaker {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour})
 	b.HalfOpen()
 	return b
 }

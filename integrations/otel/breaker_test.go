@@ -16,7 +16,7 @@ import (
 // Each count of a breaker has its own number, so that none can stand for another.
 func TestBreakerCounts(t *testing.T) {
 	meter, collect := reader(t)
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: -1, Probes: 9})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: -1, Probes: 9})
 	first(latchotel.Breaker(meter, "b", b))
 	early := make([]atomicbreaker.Permit, 6)
 	for i := range early {

@@ -49,7 +49,7 @@ func TestWorstKeys(t *testing.T) {
 // Each count of a group has its own number.
 func TestGroupCounts(t *testing.T) {
 	meter, collect := reader(t)
-	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)}})
 	first(latchotel.Group(meter, "g", g, latchotel.GroupOptions[int]{}))
 	var late [7]atomicbreaker.Permit
 	for i := range late {

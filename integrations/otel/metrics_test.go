@@ -24,7 +24,7 @@ import (
 
 func TestBreaker(t *testing.T) {
 	meter, collect := reader(t)
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3), OpenTimeout: -1})
 	first(latchotel.Breaker(meter, "db", b))
 	fail := func(context.Context) error { return errDown }
 	permit := first(b.Allow())

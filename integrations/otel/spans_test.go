@@ -107,7 +107,7 @@ func TestTraceCreatePanics(t *testing.T) {
 
 func TestExecute(t *testing.T) {
 	tracer, recorder := tracer(t)
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
 	ctx := context.Background()
 	rejected := attribute.Bool("latchfree.breaker.rejected", true)
 	var inside trace.SpanContext

@@ -14,7 +14,7 @@ func TestTransitions(t *testing.T) {
 	meter, collect := reader(t)
 	onChange, err := latchotel.Transitions(meter, "db\xff")
 	require.NoError(t, err)
-	config := atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2), OpenTimeout: -1, OnStateChange: onChange}
+	config := atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2), OpenTimeout: -1, OnStateChange: onChange}
 	b := atomicbreaker.MustNew(config)
 	for range 2 {
 		for range 3 { // the last one is rejected, which is no change

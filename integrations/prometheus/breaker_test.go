@@ -16,7 +16,7 @@ import (
 
 func TestBreaker(t *testing.T) {
 	transitions := latchprom.NewTransitions("db")
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1, OnStateChange: transitions.Count})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3), OpenTimeout: -1, OnStateChange: transitions.Count})
 	get := scrape(t, latchprom.Breaker("db", b), transitions)
 	fail := func(context.Context) error { return errDown }
 	_ = b.Do(context.Background(), fail)
@@ -43,7 +43,7 @@ func TestBreaker(t *testing.T) {
 
 	// Counters never go down.
 	b.Reset()
-	require.NoError(t, b.Update(atomicbreaker.Config{Trip: atomicbreaker.FailureRate(0.5, 10, time.Minute), OnStateChange: transitions.Count}))
+	require.NoError(t, b.Update(atomicbreaker.Config{Policy: atomicbreaker.FailureRate(0.5, 10, time.Minute), OnStateChange: transitions.Count}))
 	permit, err := b.Allow()
 	require.NoError(t, err)
 	b.HalfOpen()
@@ -88,7 +88,7 @@ func TestThrottleAndBudget(t *testing.T) {
 
 // Each count of a breaker has its own number, so that none can stand for another.
 func TestBreakerCounts(t *testing.T) {
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: -1, Probes: 9})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: -1, Probes: 9})
 	early := make([]atomicbreaker.Permit, 6)
 	for i := range early {
 		permit, err := b.Allow()

@@ -99,7 +99,7 @@ func TestGroupWrongSettings(t *testing.T) {
 }
 
 func TestGroupWithheld(t *testing.T) {
-	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)}})
 	g.RecordFailure(1)
 	g.RecordFailure(2)
 	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}))()

@@ -48,7 +48,7 @@ func eachListened(t *testing.T, threshold int, f func(t *testing.T, make func(li
 	t.Run("latchfree", func(t *testing.T) {
 		f(t, func(listener func(from, to ab.State)) listened {
 			return ourListened{ab.MustNew(ab.Config{
-				Trip: ab.Consecutive(threshold), OpenTimeout: time.Hour, OnStateChange: func(e ab.Event) { listener(e.From, e.To) },
+				Policy: ab.Consecutive(threshold), OpenTimeout: time.Hour, OnStateChange: func(e ab.Event) { listener(e.From, e.To) },
 			})}
 		})
 	})

@@ -47,7 +47,7 @@ func TestBreakersBehaveLikeOurs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, 2))
 				ours := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{
-					Trip: atomicbreaker.Consecutive(cfg.Threshold), OpenTimeout: cfg.OpenTimeout, Probes: cfg.Probes, CloseAfter: cfg.CloseAfter,
+					Policy: atomicbreaker.Consecutive(cfg.Threshold), OpenTimeout: cfg.OpenTimeout, Probes: cfg.Probes, CloseAfter: cfg.CloseAfter,
 				}})
 				theirs := make()
 				type call struct {

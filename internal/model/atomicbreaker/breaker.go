@@ -45,7 +45,7 @@ type Settings struct {
 
 // Config returns what New takes.
 func (s Settings) Config() ab.Config {
-	c := ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
+	c := ab.Config{Policy: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
 		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout, RecordTotals: s.Totals}
 	if s.Constant {
 		c.MaxOpenTimeout = 0

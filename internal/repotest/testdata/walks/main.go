@@ -83,7 +83,7 @@ func updateWithMost() {
 }
 
 func trip() {
-	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)}})
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)}})
 	g.RecordFailure("k")
 	p, err := g.Allow("k")
 	must(err)

@@ -42,7 +42,7 @@ func NewBreakers(threshold int, openTimeout time.Duration, onTransition func(str
 	count := latchprom.CountKey[string](transitions)
 	g, local, err := newGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{
-			Trip:        atomicbreaker.Consecutive(threshold),
+			Policy:      atomicbreaker.Consecutive(threshold),
 			OpenTimeout: openTimeout,
 		},
 		OnStateChange: func(strategy string, e atomicbreaker.Event) {
