@@ -263,6 +263,10 @@ func mark(stay word) uint64 {
 	return marked<<modeShift | uint64(stay)&(genMask<<genShift) | stay.mode()/2<<markedModeShift
 }
 
+// untimed stands for the begin of a call whose permit is marked although nobody asks when
+// that was: packBegun makes 0 of it.
+const untimed = -1
+
 func packBegun(begun time.Duration) uint64 {
 	t := uint64(begun>>begunUnit+1) & begunMask
 	return t>>32<<begunHighShift | t&begunLow

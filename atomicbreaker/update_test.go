@@ -340,3 +340,24 @@ func TestUpdateKeepsStats(t *testing.T) {
 		update(t, b, ab.Config{Policy: ab.Consecutive(1), OpenTimeout: -1})
 	}
 }
+
+// Calls that were admitted when nobody asked how long they take are not slow after Update,
+// even if their permits are marked because all calls are counted.
+func TestUpdateMakesNoCallSlow(t *testing.T) {
+	for _, totals := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := ab.MustNew(ab.Config{Policy: ab.Consecutive(5), RecordTotals: totals})
+			p, err := b.Allow()
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if err := b.Update(ab.Config{Policy: ab.SlowRate(0.5, time.Second, 1, time.Hour), RecordTotals: totals}); err != nil {
+				t.Fatal(err)
+			}
+			if v := p.Failure(); v != ab.Counted || b.State() != ab.Closed {
+				t.Errorf("totals %t: the verdict is %v, and the breaker %v", totals, v, b.State())
+			}
+		})
+	}
+}

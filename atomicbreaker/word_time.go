@@ -113,13 +113,13 @@ func (s *settings) leaseFrom(now time.Duration) uint64 {
 }
 
 // begin returns when a call that was just admitted has begun, or zero if nobody
-// will ask. If its permit only has to be marked, any time will do.
+// will ask, or untimed if its permit is marked all the same.
 func (s *settings) begin() time.Duration {
 	switch {
 	case s.rules.slow:
 		return max(s.now(), 1)
 	case s.totals:
-		return 1
+		return untimed
 	}
 	return 0
 }
