@@ -148,12 +148,13 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 		if w.mode() == tombstone {
 			break
 		}
+		s := gs.cellSettingsWithoutPerKey(&c.core)
 		x := change{next: w.enter(tombstone), why: ReasonReset}
-		if w.pristine() {
-			x.next = w.bury() // nothing to reset, no event
+		if w.pristine() || w.mode() == closed && c.forgotten(w, s, s.now()) {
+			x.next = w.stay().bury() // nothing to reset, no event
 		}
 		var ok bool
-		if owed, ok = c.swap(gs.cellSettingsWithoutPerKey(&c.core), was, w, &x); ok {
+		if owed, ok = c.swap(s, was, w, &x); ok {
 			break
 		}
 	}

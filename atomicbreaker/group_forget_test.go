@@ -547,3 +547,26 @@ func TestLateThoughTheListenerPanics(t *testing.T) {
 		}
 	})
 }
+
+// ResetAll tells nobody of keys that were forgotten while they were closed.
+func TestResetAllOfForgottenKeys(t *testing.T) {
+	for _, p := range []ab.Policy{ab.Consecutive(5), ab.KOfN(5, 100), ab.FailureCount(2, time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			told := map[string]int{}
+			g := ab.MustNewGroup(ab.GroupConfig[string]{
+				Default: ab.Config{Policy: p}, ForgetAfter: time.Minute,
+				OnStateChange: func(k string, _ ab.Event) { told[k]++ },
+			})
+			g.RecordFailure("long ago")
+			time.Sleep(time.Hour)
+			g.RecordFailure("now")
+			g.ResetAll()
+			if told["long ago"] != 0 || told["now"] != 1 {
+				t.Errorf("%v: told %v, want of one key", p, told)
+			}
+			if n := g.Len(); n != 0 {
+				t.Errorf("%v: %d keys are left", p, n)
+			}
+		})
+	}
+}

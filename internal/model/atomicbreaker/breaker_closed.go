@@ -69,8 +69,11 @@ func (b *Breaker) count(c call) *Rule {
 // Pristine reports whether the key is as good as one that was never used.
 func (b *Breaker) Pristine() bool { return b.state == ab.Closed && count(b.recent) == 0 && !b.watched }
 
-// ResetAll is for this key. Nobody is told of a pristine one.
+// ResetAll is for this key. Nobody is told of a pristine one, nor of a closed one that was forgotten.
 func (b *Breaker) ResetAll() {
+	if b.state == ab.Closed {
+		b.forget()
+	}
 	pristine, told, stats := b.Pristine(), b.Events, b.Stats
 	if b.set(ab.Closed, ab.ReasonReset, 0); pristine {
 		b.Events = told
