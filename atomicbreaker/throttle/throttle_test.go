@@ -33,7 +33,7 @@ func request(t *testing.T, th *throttle.Throttle, n int) (admitted int) {
 		case err == nil:
 			admitted++
 		case !errors.Is(err, throttle.ErrRejected) || !errors.Is(err, ab.ErrRejected) || errors.Is(err, ab.ErrOpen):
-			t.Fatalf("Allow: %v, want ErrThrottled", err)
+			t.Fatalf("Allow: %v, want ErrRejected", err)
 		}
 	}
 	return admitted
@@ -333,7 +333,7 @@ func TestRejectsCalls(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, throttle.ErrRejected) {
-			t.Errorf("Do: %v, want ErrThrottled", err)
+			t.Errorf("Do: %v, want ErrRejected", err)
 		}
 		wantCounts(t, th, 2, 0)
 	})
