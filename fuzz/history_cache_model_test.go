@@ -182,7 +182,7 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 		return s, true
 	case "overtook":
 		for i := range s.flights {
-			if f := &s.flights[i]; f.renews && f.runs && f.other != getsUnknown {
+			if f := &s.flights[i]; f.renews && f.runs && f.other == gets+promise(e.value) { // not that of another Set
 				f.late = true
 			}
 		}

@@ -120,7 +120,7 @@ func (w *cacheClient) simple(k int) {
 	}
 	w.Add(k, from, e)
 	if w.overtakes && e.op == "Set" {
-		w.Add(k, w.Now(), cacheEvent{op: "overtook"})
+		w.Add(k, w.Now(), cacheEvent{op: "overtook", value: e.value})
 	}
 }
 
