@@ -51,13 +51,14 @@ func (r *Registry) Due(key string) bool {
 	return ok && (until+time.Millisecond-1)/time.Millisecond*time.Millisecond <= r.now
 }
 
-// Expire deletes what timers delete that run now, and returns the keys' last entries.
-func (r *Registry) Expire() (gone []Entry) {
+// Expire deletes what timers delete that run now.
+func (r *Registry) Expire() {
 	for e := range r.Entries() {
 		if r.Due(e.Key) {
 			r.Delete(e.Key)
-			gone = append(gone, e)
+			gone := r.gone[e.Key]
+			gone.Expired = true
+			r.gone[e.Key] = gone
 		}
 	}
-	return gone
 }

@@ -19,6 +19,8 @@ type (
 	Entry = shardedregistry.Entry[string, int]
 	// Version is that of an entry.
 	Version = shardedregistry.Version
+	// Event is the last change of a key.
+	Event = shardedregistry.Event[string, int]
 	// ComputeOp is what a function given to Compute asks for.
 	ComputeOp = shardedregistry.ComputeOp
 )
@@ -48,6 +50,7 @@ type Registry struct {
 	config RegistryConfig
 	live   map[string]created
 	floors map[string]Version // by shard: at least every version of every deleted key
+	gone   map[string]Event   // the last deletion of each key that was deleted
 
 	now       time.Duration
 	deadlines map[string]time.Duration // of the keys that expire
@@ -61,12 +64,15 @@ type created struct {
 
 // NewRegistry returns an empty registry.
 func NewRegistry(config RegistryConfig) *Registry {
-	return &Registry{config: config, live: map[string]created{}, floors: map[string]Version{}, deadlines: map[string]time.Duration{}}
+	return &Registry{
+		config: config, live: map[string]created{}, floors: map[string]Version{}, gone: map[string]Event{},
+		deadlines: map[string]time.Duration{},
+	}
 }
 
 // Copy returns a registry that stays as r is.
 func (r *Registry) Copy() *Registry {
-	return &Registry{r.config, maps.Clone(r.live), maps.Clone(r.floors), r.now, maps.Clone(r.deadlines)}
+	return &Registry{r.config, maps.Clone(r.live), maps.Clone(r.floors), maps.Clone(r.gone), r.now, maps.Clone(r.deadlines)}
 }
 
 func (r *Registry) normalize(given string) (string, error) {
@@ -192,8 +198,18 @@ func (r *Registry) Delete(given string) (Entry, bool) {
 	if ok {
 		delete(r.live, e.Key)
 		delete(r.deadlines, e.Key)
+		r.gone[e.Key] = Event{Key: e.Key, Version: e.Version + 1, Deleted: true}
 		r.floors[r.shard(e.Key)] = max(r.floors[r.shard(e.Key)], e.Version+1)
 	}
+	return e, ok
+}
+
+// Last returns the last change of key, as it is stored, and whether there was one.
+func (r *Registry) Last(key string) (e Event, ok bool) {
+	if have, ok := r.live[key]; ok {
+		return Event{Key: key, Value: have.Value, Version: have.Version}, true
+	}
+	e, ok = r.gone[key]
 	return e, ok
 }
 
