@@ -51,6 +51,7 @@ func TestJudge(t *testing.T) {
 		"input": {status, searched + "--- FAIL: FuzzX (20.05s)\n    --- FAIL: FuzzX (0.00s)\n        context deadline exceeded\n    Failing input written to testdata/fuzz/FuzzX/1\nFAIL\n",
 			result{"FAILED with testdata/fuzz/FuzzX/1", true, "223974", "7"}},
 		"another":    {status, searched + "--- FAIL: FuzzX (20.05s)\n    fuzzing process hung or terminated unexpectedly\nFAIL\n", result{"FAILED: exit status 1", true, "223974", "7"}},
+		"corpus":     {nil, "fuzz: elapsed: 18s, gathering baseline coverage: 361/402 completed\nPASS\n", result{"ok (its corpus took the time)", false, "-", "-"}},
 		"no target":  {nil, "testing: warning: no fuzz tests to fuzz\nPASS\n", result{"FAILED: nothing was searched", true, "-", "-"}},
 		"no program": {status, "./x.go:1:1: syntax error\n", result{"FAILED: exit status 1", true, "-", "-"}},
 	} {
