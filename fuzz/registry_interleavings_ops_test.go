@@ -237,17 +237,23 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 	return registryOp{Name: fmt.Sprintf("%s(%q) %d after %s", op, name, how, cmp.Or(inner.Name, "nothing")), Do: func(c *registryCaller) {
 		var e registryEntry
 		var err error
+		left := false // whether the inner operation has ended the goroutine
 		c.Once(op, func() any {
 			runs := 0
 			e, err = change(c.Real, func(old int, exists bool) (int, error) {
 				if runs++; runs <= runsInner {
+					left = true
 					inner.Do(c)
+					left = false
 				}
 				return fn(old, exists)
 			})
 			c.Real.saw(c, key, e.Version)
 			return registryResult(e, err)
 		}, func(s *model.Registry, _ int) any {
+			if left {
+				return interleave.Exits
+			}
 			if err == shardedregistry.ErrTooManyRetries && changes && runsInner > 1 {
 				return err // it may come at any time
 			}

@@ -218,21 +218,23 @@ func sliceUpdate(how byte, items []int, inside func() (sliceOp, bool)) sliceOp {
 		}
 	}
 	o.Do = func(c *sliceCaller) {
-		runs := 0
+		runs, left := 0, false // left: the operation in the first run has ended the goroutine
 		c.Once("Update that "+name, func() any {
 			c.Real.Update(func(old []int) []int {
 				if runs++; runs == 1 {
+					left = true
 					first(c)
+					left = false
 				}
 				return fn(old)
 			})
 			return "done"
 		}, func(s *model.Slice, _ int) any {
-			switch name {
-			case "panics":
-				return interleave.Panics(errInjected)
-			case "exits":
+			switch {
+			case left || name == "exits":
 				return interleave.Exits
+			case name == "panics":
+				return interleave.Panics(errInjected)
 			}
 			s.Update(fn)
 			return "done"
