@@ -24,6 +24,8 @@ func FuzzRegistryTransact(f *testing.F) {
 	f.Add([]byte{0x01, 0, 32, 0x83, 0, 0, 0x82, 1, 32, 0x84, 0, 0, 0x83, 0, 0, 0x84, 0, 0, 0x82, 1, 32, 0x84, 0, 0})
 	f.Add([]byte{0x01, 0, 1, 0x81, 0, 0, 0x85, 0, 7, 0x81, 1, 0, 0x82, 2, 5, 0x84, 0, 0})
 	f.Add([]byte{0x81, 0, 0, 0x81, 1, 0, 0x86, 0, 7, 0x81, 2, 0, 0x84, 0, 0, 0x07, 0, 0})
+	// What overtakes gives a key that was read, and absent, a value that the transaction stores.
+	f.Add([]byte{0x01, 3, 1, 0x80, 0, 0, 0x85, 0, 64, 0x82, 3, 64, 0x84, 0, 0})
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		for _, transitions := range []bool{false, true} {
 			config := indexedConfig
