@@ -236,7 +236,7 @@ func (gs *groupState) relax(c *cell, did step) {
 		return
 	}
 	if was := word(c.word.Load()); was.living() == w {
-		gs.markLeaving(c, was)
+		gs.markLeaving(c, was, gs.cellSettingsWithoutPerKey(&c.core))
 	}
 }
 

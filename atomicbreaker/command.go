@@ -59,9 +59,8 @@ func (c *core) command(m command) step {
 		// those of settings that Update has replaced.
 		s := c.settings()
 		if !forgot {
-			var owed *eventQueue
-			if owed, _, forgot = c.forget(was, w, s); forgot {
-				gone = either(gone, owed)
+			if owed, _, did := c.forget(was, w, s); did {
+				gone, forgot = either(gone, owed), c.waits(s, w)
 				continue
 			}
 		}

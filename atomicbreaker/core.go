@@ -324,9 +324,9 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 
 // forget makes a cell healthy that was forgotten: it closes or retires the cell. It
 // reports whether there was anything to do; then the caller reads the word again, and
-// does not ask another time: a cell that waits for its listener is not retired. w is
-// the word was as a living one, and now the time of it, for the caller; it is zero
-// without a clock.
+// asks again unless the cell waits for its listener: that is not retired. w is the word
+// was as a living one, and now the time of it, for the caller; it is zero without a
+// clock.
 func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Duration, did bool) {
 	if s.forgetAfter == 0 || w.mode() > halfOpen || w.mode() == closed && w == w.stay() {
 		return nil, 0, false
@@ -335,7 +335,7 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 		return nil, now, false
 	}
 	if w.mode() == closed {
-		s.owner.retireForgotten(c, was)
+		s.owner.retireForgotten(c, was, s)
 		return nil, now, true
 	}
 	owed, _ = c.swap(s, was, w, &change{next: w.close(s), why: ReasonForgotten})

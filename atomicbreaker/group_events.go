@@ -87,6 +87,9 @@ func (gs *groupState) outdated() bool { return gs.root.listens && gs.replaced() 
 // delivered.
 func (c *core) deliveredUpTo(w word) bool { return generation(c.delivered.Load()) == w.gen() }
 
+// waits reports whether the listener is still to be told of the stay of w.
+func (c *core) waits(s *settings, w word) bool { return s.listens && !c.deliveredUpTo(w) }
+
 // resetAllAndNotify is ResetAll with a listener.
 //
 // It retries only if another ResetAll has taken effect.

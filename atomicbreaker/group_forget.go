@@ -45,24 +45,31 @@ func (c *core) stale(w word, s *settings) bool {
 }
 
 // retireForgotten retires a closed cell for core.forget, unless it waits for its listener.
-func (gs *groupState) retireForgotten(c *core, was word) { gs.markLeaving(cellOf(c), was) }
+// It goes by the settings by which the caller has found it forgotten, or they might
+// disagree for ever.
+func (gs *groupState) retireForgotten(c *core, was word, s *settings) {
+	gs.markLeaving(cellOf(c), was, s)
+}
 
 // markLeaving retires a closed cell that is stale, and reports whether it has.
 //
-// First it marks the word, which is when its failures in a row are forgotten.
-// Then it looks again. A caller that counts something bad in windows touches the
+// First it marks the word, unless it is marked, which is when its failures in a row are
+// forgotten. Then it looks again. A caller that counts something bad in windows touches the
 // cell and adds to the windows before it looks at the word. So either this caller
 // sees that; or the other sees the mark and replaces it; or it sees the tombstone, and
 // counts in the key's next cell. No two marks are equal, so a mark that is still there
 // was not replaced and made again.
-func (gs *groupState) markLeaving(c *cell, was word) bool {
-	w, s := was.living(), gs.cellSettingsWithoutPerKey(&c.core)
+func (gs *groupState) markLeaving(c *cell, was word, s *settings) bool {
+	w := was.living()
 	if !c.stale(w, s) {
 		return false
 	}
-	mark := w.stay() | leaving<<modeShift | word(gs.marks.Add(1)&payloadMask)
-	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
-		return false // it may stay marked: all take it for closed
+	mark := was // of another caller, who may have stopped
+	if was.mode() != leaving {
+		mark = w.stay() | leaving<<modeShift | word(gs.marks.Add(1)&payloadMask)
+		if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
+			return false // it may stay marked: all take it for closed
+		}
 	}
 	return gs.retire(c, mark)
 }

@@ -275,6 +275,36 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 	}
 }
 
+// Who has read the settings before an Update that remembers keys for longer still finds a
+// key forgotten by them, and goes on.
+func TestForgottenBySettingsOfBefore(t *testing.T) {
+	for name, o := range map[string]Outcome{"failure": Failure, "success": Success} {
+		g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}})
+		g.RecordFailure(1)
+		c := g.current().find(1)
+		before := c.settings()
+		c.touched.Store(int64(before.now() - 2*time.Hour))
+		if err := g.Update(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}, ForgetAfter: 24 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		c.settings() // those of now
+		done := make(chan step)
+		go func() {
+			was := word(c.word.Load())
+			_, did := c.apply(was, was.stay(), result{outcome: o}, before)
+			done <- did
+		}()
+		select {
+		case did := <-done:
+			if o == Failure && did.to.mode() != tombstone {
+				t.Errorf("%s: %#x", name, did.to)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the report does not end", name)
+		}
+	}
+}
+
 // Sweep removes what another caller has killed and not removed yet, and does
 // not count it.
 func TestSweepHelps(t *testing.T) {

@@ -39,7 +39,7 @@ func (gs *groupState) sweepCell(c *cell) bool {
 	case w.pristine():
 		return gs.retire(c, w)
 	case w.mode() == closed:
-		return gs.markLeaving(c, was)
+		return gs.markLeaving(c, was, gs.cellSettingsWithoutPerKey(&c.core))
 	default:
 		return gs.sweepForgotten(c, w)
 	}

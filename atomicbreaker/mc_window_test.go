@@ -54,6 +54,7 @@ var (
 	passes   = wardDeed{"advance by 1 min", func(w *ward) { w.m.Advance(minute) }}
 	ticks4   = wardDeed{"advance by 4 s", func(w *ward) { w.m.Advance(minute / 15) }} // one tick
 	later    = wardDeed{"advance by 2 min", func(w *ward) { w.m.Advance(2 * minute) }}
+	longer   = wardDeed{"advance by 2 h", func(w *ward) { w.m.Advance(2 * defaultForgetAfter) }}
 	grants0  = wardDeed{"Allow 0", func(w *ward) { w.permits[0], _ = w.g.Allow(k) }}
 	grants1  = wardDeed{"Allow 1", func(w *ward) { w.permits[1], _ = w.g.Allow(k) }}
 )
@@ -165,10 +166,11 @@ func TestWindowsLoseNothing(t *testing.T) {
 func TestWindowsLoseNothingOfThree(t *testing.T) {
 	twice := FailureCount(2, minute)
 	for name, p := range map[string]wardship{
-		"a failure and two sweepers":    {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
-		"two failures and a sweeper":    {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
-		"more than twice, of three":     {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
-		"two failures of an absent key": {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
+		"a failure and two sweepers":      {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
+		"two failures and a sweeper":      {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
+		"more than twice, of three":       {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
+		"two failures of a forgotten key": {trip: FailureCount(3, 100*time.Hour), before: []wardDeed{fails, longer}, threads: deeds{{fails}, {fails}}, spare: 1},
+		"two failures of an absent key":   {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
 	}

@@ -142,7 +142,7 @@ type owner interface {
 	settleCell(Permit, result) Verdict
 	cellSettingsWithoutPerKey(*core) *settings
 	renewCellSettings(*core, *settings) *settings
-	retireForgotten(*core, word)
+	retireForgotten(*core, word, *settings)
 	finishReport(*report)
 	publish(*core, uint32, Event) *eventQueue
 }

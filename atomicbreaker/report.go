@@ -105,7 +105,7 @@ func (r *report) forget(was, w word) (again bool) {
 		return false
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)
-	r.now, r.forgot = now, did
+	r.now, r.forgot = now, did && r.core.waits(r.settings, w)
 	if did && w.mode() != closed {
 		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
 	}
