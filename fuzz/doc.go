@@ -33,9 +33,10 @@
 //	go test ./fuzz -run '^$' -fuzz '^FuzzBreakerOps$' -fuzztime 30s
 //	go test -tags modelcheck ./fuzz -run '^$' -fuzz '^FuzzBreakerInterleavings$' -fuzztime 30s
 //
-// or all of them, and those of the other packages, with make fuzz FUZZTIME=30s. A crasher is written to
-// testdata/fuzz; commit it with the fix. That of an interleaving prints the
-// variable MC_REPLAY, with which its test runs the failing order alone.
+// or all of them, and those of the other packages, with make fuzz FUZZTIME=30s.
+// A crasher is written to testdata/fuzz; commit it with the fix. That of an
+// interleaving prints the variable MC_REPLAY, with which its test runs the
+// failing order alone.
 //
 // Histories search for as long as HISTORY_TIME says, each:
 //

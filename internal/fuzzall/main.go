@@ -3,8 +3,8 @@
 //
 //	go run ./internal/fuzzall [-time 30s] [-run regexp]
 //
-// An input that fails is written to the testdata of its package, as go test -fuzz does
-// for a single target.
+// An input that fails is written to testdata/fuzz in the folder of its package, which the
+// table names. Commit it with the fix.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"text/tabwriter"
 	"time"
@@ -50,7 +51,7 @@ func run(out io.Writer, fuzztime time.Duration, pattern string) error {
 		fmt.Fprintf(out, "== %s for %v, %d of %d\n", t.name, fuzztime, i+1, len(found))
 		begun := time.Now()
 		r := t.search(out, fuzztime)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\t%s\n", t.name, t.pkg, r.execs, r.interesting, time.Since(begun).Seconds(), r.verdict)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\t%s\n", t.name, filepath.ToSlash(filepath.Join(t.module, t.pkg)), r.execs, r.interesting, time.Since(begun).Seconds(), r.verdict)
 		if r.failed {
 			failed++
 		}
@@ -98,6 +99,9 @@ var (
 )
 
 // judge makes a result of the error of the go command and what it printed.
+//
+// go test -fuzz first runs what earlier searches have kept. If that takes all of the
+// time and passes, nothing was searched, and nothing failed.
 //
 // Before Go 1.27 a search that ends in time may fail with "context deadline exceeded",
 // although no input failed: go.dev/issue/75804. That is no finding.

@@ -65,6 +65,9 @@ func targets(root string, match *regexp.Regexp) ([]target, error) {
 	return found, err
 }
 
+// fuzzName matches the names that go test takes for targets.
+var fuzzName = regexp.MustCompile(`^Fuzz($|\P{Ll})`)
+
 // inFile returns the names of a test file's targets, and the tag that they need.
 func inFile(path string) (names []string, tags string, err error) {
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -82,7 +85,7 @@ func inFile(path string) (names []string, tags string, err error) {
 		}
 	}
 	for _, decl := range f.Decls {
-		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fuzzName.MatchString(fn.Name.Name) {
 			names = append(names, fn.Name.Name)
 		}
 	}
