@@ -53,8 +53,8 @@ func (gs *groupState) retireForgotten(c *core, was word, s *settings) {
 
 // markLeaving retires a closed cell that is stale, and reports whether it has.
 //
-// First it marks the word, unless it is marked, which is when its failures in a row are
-// forgotten. Then it looks again. A caller that counts something bad in windows touches the
+// First it marks the word, if nobody has. That is when the failures in a row are forgotten.
+// Then it looks again. A caller that counts something bad in windows touches the
 // cell and adds to the windows before it looks at the word. So either this caller
 // sees that; or the other sees the mark and replaces it; or it sees the tombstone, and
 // counts in the key's next cell. No two marks are equal, so a mark that is still there
