@@ -33,22 +33,25 @@ func TestAllocationsOfPolicies(t *testing.T) {
 			g.RecordFailure("failing")
 			g.Trip("open", -1)
 			g.Disable("disabled")
-			both := func(key string, report func(ab.Permit)) func() {
+			both := func(key string, report func(ab.Permit), reportKeyed func(ab.GroupPermit[string])) func() {
 				return func() {
 					p, _ := b.Allow()
 					report(p)
-					p, _ = g.Allow(key)
-					report(p)
+					q, _ := g.Allow(key)
+					reportKeyed(q)
 				}
 			}
+			type keyed = ab.GroupPermit[string]
+			success, failure, cancel := func(p ab.Permit) { p.Success() }, func(p ab.Permit) { p.Failure() }, func(p ab.Permit) { p.Cancel() }
+			keyedSuccess, keyedFailure, keyedCancel := func(p keyed) { p.Success() }, func(p keyed) { p.Failure() }, func(p keyed) { p.Cancel() }
 			for name, op := range map[string]func(){
-				"Success":          both("healthy", func(p ab.Permit) { p.Success() }),
-				"Failure":          both("failing", func(p ab.Permit) { p.Failure() }),
+				"Success":          both("healthy", success, keyedSuccess),
+				"Failure":          both("failing", failure, keyedFailure),
 				"Failure, Success": func() { p, _ := b.Allow(); p.Failure(); p.Success(); p.Failure() },
-				"Cancel":           both("failing", func(p ab.Permit) { p.Cancel() }),
-				"Done":             both("failing", func(p ab.Permit) { p.Done(errBoom) }),
-				"Done(nil)":        both("healthy", func(p ab.Permit) { p.Done(nil) }),
-				"Disabled":         both("disabled", func(p ab.Permit) { p.Success(); p.Failure() }),
+				"Cancel":           both("failing", cancel, keyedCancel),
+				"Done":             both("failing", func(p ab.Permit) { p.Done(errBoom) }, func(p keyed) { p.Done(errBoom) }),
+				"Done(nil)":        both("healthy", func(p ab.Permit) { p.Done(nil) }, func(p keyed) { p.Done(nil) }),
+				"Disabled":         both("disabled", func(p ab.Permit) { p.Success(); p.Failure() }, func(p keyed) { p.Success(); p.Failure() }),
 				"rejection":        func() { rejecting.Allow(); g.Allow("open") },
 				"late":             func() { p, _ := rejecting.Allow(); p.Failure() },
 				"looking": func() {
@@ -68,7 +71,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 				}
 				b.Reset()
 				g.Reset("failing")
-				both("failing", func(p ab.Permit) { p.Failure() })()
+				both("failing", failure, keyedFailure)()
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type Breaker struct {
 	// neighbour's writes from slowing down every call.
 	_    atomics.CacheLinePad
 	core core
-	_    [atomics.CacheLineSize - unsafe.Sizeof(core{})]byte
+	_    [2*atomics.CacheLineSize - unsafe.Sizeof(core{})]byte
 }
 
 // New returns a closed Breaker, or an error that names the setting that is
@@ -32,7 +32,7 @@ func New(c Config) (*Breaker, error) {
 	b := new(Breaker)
 	s.counters.record(s.totals)
 	if s.listener != nil {
-		s.listens, s.queue = true, &eventQueue{subscriber: breakerListener{&b.core}}
+		s.listens, b.core.queue = true, &eventQueue{core: &b.core}
 	}
 	b.core.set.Store(s)
 	b.core.watch()
@@ -86,7 +86,7 @@ func (b *Breaker) allowSlow() (Permit, error) {
 	}
 	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}
 	if a.owed != nil {
-		p.pay(a.owed)
+		orElse(a.owed.deliver, func() { p.Cancel() }) // if the listener does not return, nobody gets p
 	}
 	return p, nil
 }

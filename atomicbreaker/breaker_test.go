@@ -39,12 +39,14 @@ func TestZeroBreaker(t *testing.T) {
 }
 
 func TestZeroPermit(t *testing.T) {
-	var p ab.Permit
-	wantVerdict(t, p.Success(), ab.Late)
-	wantVerdict(t, p.Failure(), ab.Late)
-	wantVerdict(t, p.Cancel(), ab.Late)
-	wantVerdict(t, p.Done(nil), ab.Late)
-	wantVerdict(t, p.Done(errBoom), ab.Late)
+	for _, p := range []permit{ab.Permit{}, ab.GroupPermit[string]{}} {
+		wantVerdict(t, p.Success(), ab.Late)
+		wantVerdict(t, p.Failure(), ab.Late)
+		wantVerdict(t, p.Cancel(), ab.Late)
+		wantVerdict(t, p.Trip(0), ab.Late)
+		wantVerdict(t, p.Done(nil), ab.Late)
+		wantVerdict(t, p.Done(errBoom), ab.Late)
+	}
 }
 
 func TestErrorsMatchErrRejected(t *testing.T) {

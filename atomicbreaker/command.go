@@ -9,6 +9,7 @@ type command struct {
 	why  Reason
 	mode uint64
 	open time.Duration // for how long, if mode is open
+	all  bool          // whether it is for all keys: one that is healthy, or is forgotten now, stays as it is
 }
 
 // next returns the word after the command, which is w if that already obeys it.
@@ -48,21 +49,28 @@ func (w word) outlasts(other word, now time.Duration) bool {
 //
 // A CAS fails only when another caller's has succeeded.
 func (c *core) command(m command) step {
-	var gone *eventQueue // of a key that was forgotten
+	var gone step // that closed a key that was forgotten
 	for forgot := false; ; {
 		was := word(c.word.Load())
 		w := was.living()
 		if w.mode() == tombstone {
-			return step{to: w, owed: gone}
+			return step{to: w, owed: gone.owed}
 		}
 		// They come after the word: its deadline may be further ahead than
 		// those of settings that Update has replaced.
 		s := c.settings()
 		if !forgot {
 			if owed, _, did := c.forget(was, w, s); did {
-				gone, forgot = either(gone, owed), c.waits(s, w)
+				forgot = !c.deliveredUpTo(w)
+				if w.mode() != closed {
+					gone = step{flags: wrote, owed: either(gone.owed, owed)}
+				}
 				continue
 			}
+		}
+		if m.all && w.pristine() {
+			gone.to = w
+			return gone
 		}
 		x := change{why: m.why}
 		var now time.Duration
@@ -71,25 +79,26 @@ func (c *core) command(m command) step {
 		}
 		if x.next = m.next(w, s, now); x.next == w {
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
-			return step{to: w, owed: gone}
+			return step{to: w, owed: gone.owed}
 		}
 		if x.acquired = s.quota != nil && !w.out() && x.next.out(); x.acquired {
 			s.quota.acquireAnyway()
 		}
 		if x.next.mode() == halfOpen {
 			c.begins(was, x.next)
-			if s.owner != nil {
+			if c.owner != nil {
 				c.touch(s.now(), 0, 0)
 			}
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, &x); ok {
-			return step{to: x.next, flags: wrote, owed: either(gone, owed)}
+			return step{to: x.next, flags: wrote, owed: either(gone.owed, owed)}
 		}
 	}
 }
 
 func toReset() command               { return command{why: ReasonReset, mode: closed} }
+func toResetAll() command            { return command{why: ReasonReset, mode: closed, all: true} }
 func toTrip(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
 func toHalfOpen() command            { return command{why: ReasonHalfOpen, mode: halfOpen} }
 func toForceOpen() command           { return command{why: ReasonForceOpen, mode: forcedOpen} }
@@ -138,25 +147,17 @@ func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 //
 // It retries only if a cell has died.
 func (g *Group[K]) command(k K, m command) {
-	ks := g.current()
-	h := ks.hash(k, 0)
-	for {
-		c := ks.obtain(k, h, nil)
+	st := g.current()
+	for h := st.hash(k, 0); ; {
+		c := st.obtain(k, h, nil)
 		if c == nil {
 			return // not equal to itself, so there is nothing to command
 		}
-		if ks.outdated() {
-			g.command(k, m)
+		if did := c.command(m); did.to.mode() != tombstone {
+			c.finish(did, Counted)
 			return
 		}
-		did := c.command(m)
-		if did.to.mode() == tombstone {
-			ks.remove(c)
-			defer did.owed.deliver()
-			continue
-		}
-		ks.finish(c, did, Counted)
-		return
+		c.await()
 	}
 }
 

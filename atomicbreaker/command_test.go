@@ -36,7 +36,7 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 			c := c
 			c.OnStateChange = l.add
 			b := ab.MustNew(c)
-			f(t, subject{allow: b.Allow, reset: b.Reset, trip: b.Trip, halfOpen: b.HalfOpen, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
+			f(t, subject{allow: allow(b), reset: b.Reset, trip: b.Trip, halfOpen: b.HalfOpen, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
 				snapshot: b.Snapshot, succeed: b.RecordSuccess, fail: b.RecordFailure, isOpen: b.IsOpen, stats: b.Stats, events: &l})
 		})
 	})
@@ -372,7 +372,7 @@ func TestTripTakesItsTurn(t *testing.T) {
 // which it could have been made; of many such calls one does.
 func TestPermitTrip(t *testing.T) {
 	byHand(t, oneSecond, func(t *testing.T, s subject) {
-		var calls []ab.Permit
+		var calls []permit
 		for range 5 {
 			calls = append(calls, admit(t, s.allow))
 		}
@@ -416,7 +416,7 @@ func TestPermitTripsTogether(t *testing.T) {
 		b := ab.MustNew(ab.Config{Policy: ab.FailureCount(1, time.Hour)})
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(1, time.Hour)}})
 		var got [2][4]ab.Verdict
-		var permits [2][4]ab.Permit
+		var permits [2][4]permit
 		for i := range 4 {
 			permits[0][i], permits[1][i] = admit(t, b.Allow), admit(t, keyed(g, "k"))
 		}

@@ -117,9 +117,8 @@ const (
 // settings are a validated Config. They never change.
 type settings struct {
 	name         string
-	epoch        time.Time   // what deadlines are counted from
-	owner        owner       // the group's state, or nil for a Breaker
-	queue        *eventQueue // of a Breaker with a listener
+	epoch        time.Time // what deadlines are counted from
+	keyed        bool      // whether they are those of a key of a group
 	listener     func(Event)
 	listens      bool // whether events are published
 	classify     func(context.Context, error) Outcome
@@ -141,7 +140,7 @@ type settings struct {
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	counters     *counters
-	madeFor      *settings     // of a group: the stateSettings.shared for which these were made
+	madeFor      *settings     // of a group: the groupSettings.shared for which these were made
 	quota        *openQuota    // of a group
 	openLimit    int64         // how many keys may be open; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
@@ -233,14 +232,4 @@ func (c *Config) compileOpen(s *settings) error {
 		}
 	}
 	return nil
-}
-
-// publish pushes the event e, with which c has begun gen, on its queue. It returns the
-// queue if the caller has to deliver it, and otherwise nil.
-func (s *settings) publish(c *core, gen uint32, e *Event) (owed *eventQueue) {
-	if s.owner != nil {
-		return s.owner.publish(c, gen, *e)
-	}
-	owed, _ = s.queue.push(c, gen, e)
-	return owed
 }

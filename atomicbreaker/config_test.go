@@ -186,7 +186,7 @@ func TestExtremeSettings(t *testing.T) {
 				time.Sleep(tt.open - 1)
 				reject(t, allow, ab.ErrOpen)
 				time.Sleep(time.Nanosecond)
-				probes := []ab.Permit{}
+				probes := []permit{}
 				for range max(tt.config.Probes, 1) {
 					probes = append(probes, admit(t, allow))
 				}
@@ -210,7 +210,7 @@ func TestExtremeSettings(t *testing.T) {
 				if err := b.Update(tt.config); err != nil {
 					t.Fatal(err)
 				}
-				cycle(t, b.Allow, b.Reset)
+				cycle(t, allow(b), b.Reset)
 				for _, most := range []int{1, math.MaxInt} {
 					g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, MaxOpen: most})
 					cycle(t, keyed(g, 1), func() { g.Reset(1) })

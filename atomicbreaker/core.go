@@ -13,8 +13,7 @@ type core struct {
 	word atomics.Uint64
 
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
-	// non-nil once, by CAS, and from one to the next by Update or, in a cell, by
-	// the next caller that needs them.
+	// non-nil once, by CAS, and from one to the next by Update.
 	set atomics.Pointer[settings]
 
 	// windows are those of a closed stay, or nil. Replaced by CAS of the first caller
@@ -32,36 +31,34 @@ type core struct {
 	period  atomics.Uint32
 	touched atomics.Int64
 
-	// delivered is the number of generations whose events have been delivered, or
-	// zero without a listener. Only the holder of the queue writes it.
-	delivered atomics.Uint64
+	// queue brings the events to the listener; nil if there was none from the beginning.
+	// Never changes.
+	queue *eventQueue
+
+	// owner is the cell of which this is the core, or nil in a Breaker. Never changes.
+	owner owner
+}
+
+// owner is what a core needs of its cell, without the type of the key.
+type owner interface {
+	// retireStale takes the cell out of the table if the word is still that, and by these
+	// settings of no more use.
+	retireStale(was word, s *settings) bool
+	// finishReport reports what is left of a result whose TripFunc has not returned.
+	finishReport(*report)
+	// notify calls the listener, and notified is called when that event counts as
+	// delivered.
+	notify(*Event)
+	notified()
 }
 
 // settings returns the core's settings and, in a zero core, installs the
-// defaults, whose epoch every later caller then shares. For a cell it may run user
-// code, if Update has come.
+// defaults, whose epoch every later caller then shares.
 func (c *core) settings() *settings {
-	s := c.set.Load()
-	if s == nil || s.owner != nil {
-		s = c.settingsSlow(s)
-	}
-	return s
-}
-
-// settingsSlow is outlined so that settings can be inlined.
-func (c *core) settingsSlow(s *settings) *settings {
-	if s != nil {
-		return s.owner.renewCellSettings(c, s)
-	}
-	return install(&c.set, new(Config).compile)
-}
-
-// loadSettings is settings for a caller that has brought those of a cell up to date.
-func (c *core) loadSettings() *settings {
 	if s := c.set.Load(); s != nil {
 		return s
 	}
-	return c.settings()
+	return install(&c.set, new(Config).compile)
 }
 
 // A change is a transition of a word.
@@ -106,9 +103,9 @@ func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok b
 	if listens {
 		var e Event
 		s.describe(&e, w, x)
-		owed = s.publish(c, x.next.gen(), &e)
+		owed = c.queue.push(x.next.gen(), &e)
 	}
-	if begins && x.next.mode() == closed && (s == nil || s.owner == nil) {
+	if begins && x.next.mode() == closed && c.owner == nil {
 		c.watch() // Update may have come between
 	}
 	return owed, true
@@ -133,8 +130,7 @@ const (
 
 // admit asks for admission until an answer takes effect. Timed says whether a
 // closed breaker may have to know when the call began; otherwise it does not read
-// the settings. The settings of a cell must be up to date. A tombstone is returned
-// as it is.
+// the settings. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
 func (c *core) admit(timed bool) (admission, error) {
@@ -147,14 +143,14 @@ func (c *core) admit(timed bool) (admission, error) {
 			// LP(Allow): a closed breaker admits when its word is read.
 			a := admission{word: w}
 			if timed {
-				a.begun = c.loadSettings().begin()
+				a.begun = c.settings().begin()
 			}
 			return a, nil
 		}
 		// The settings are read after the word, as its deadline may be further ahead
 		// than those of settings that Update has replaced; the caller that set the
 		// deadline has stored newer settings before.
-		s := c.loadSettings()
+		s := c.settings()
 		now, at := s.clock()
 		idle := time.Duration(0)
 		if w.mode() == halfOpen {
@@ -243,7 +239,7 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 		if next == was {
 			return Counted, step{to: was}
 		}
-		if s.owner != nil && next != next.flagged() {
+		if c.owner != nil && next != next.flagged() {
 			unless := s.forgetAfter
 			if was == was.stay() {
 				unless = 0 // there is nothing to forget
@@ -323,10 +319,9 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 }
 
 // forget makes a cell healthy that was forgotten: it closes or retires the cell. It
-// reports whether there was anything to do; then the caller reads the word again, and
-// asks again unless the cell waits for its listener: that is not retired. w is the word
-// was as a living one, and now the time of it, for the caller; it is zero without a
-// clock.
+// reports whether there was anything to do; then the caller reads the word again, and asks
+// again unless the cell waits for its listener: that is not retired. w is the word was as
+// a living one, and now the time of it, for the caller; it is zero without a clock.
 func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Duration, did bool) {
 	if s.forgetAfter == 0 || w.mode() > halfOpen || w.mode() == closed && w == w.stay() {
 		return nil, 0, false
@@ -335,7 +330,7 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 		return nil, now, false
 	}
 	if w.mode() == closed {
-		s.owner.retireForgotten(c, was, s)
+		c.owner.retireStale(was, s) // unless it waits for its listener
 		return nil, now, true
 	}
 	owed, _ = c.swap(s, was, w, &change{next: w.close(s), why: ReasonForgotten})

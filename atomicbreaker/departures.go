@@ -3,108 +3,76 @@ package atomicbreaker
 import "github.com/latchfree/latchfree/internal/atomics"
 
 // A group stores no healthy keys, so a call admitted for an absent key has no
-// cell whose generation could void its result. It has a departure instead.
+// cell whose generation could void its result. It has the number of departures.
 //
-// Whenever a cell that has changed its mode, or was reset, leaves the table, its
-// departure is appended to a list: after the cell is dead and before it is unlinked.
-// A permit for an absent key keeps the departure that was the last when it was
-// given. Its result is late if the same key has departed since, or if the key's
-// cell, if there is one now, has changed its mode. DESIGN.md has the proof.
-//
-// The list is reachable from the group only in its last keptDepartures, and each
-// older departure points to itself, so that a permit that is never reported keeps
-// one departure alive and not all that followed.
-
-// keptDepartures is how many departures a permit for an absent key stays good for. It
-// costs a group 48 bytes per departure, and a call would have to last while thousands
-// of keys recover for its failure to be dropped.
-const keptDepartures = 1 << 13
-
-// A departure says that a cell of a key with this hash has left the table. The
-// first in a list is nobody's.
-type departure struct {
-	// From nil to the next departure, by CAS of a caller that appends that; then,
-	// once, to the departure itself, by the caller that drops it.
-	next atomics.Pointer[departure]
-
-	// From zero to the departure's place in the list, by all callers that help to
-	// move the tail to it: they agree.
-	number atomics.Uint64
-
-	hash uint64    // of the key that departed
-	home *presence // of the group state, for permits that have nothing else
-}
-
-// departures is the list of one group state.
+// When a cell that has changed its mode, or was reset, leaves the table, its key departs:
+// after the cell is dead and before it is unlinked. A permit for an absent key has the
+// number of departures from when the key was absent. Its result is late if the same
+// key has departed since, or if the key's cell, if there is one now, has changed its
+// mode. DESIGN.md has the proof.
 type departures struct {
-	last   atomics.Pointer[departure] // the last, or on its way there; only moves forward
-	oldest atomics.Pointer[departure] // the first that is kept; only moves forward
+	// count is how many keys have departed. It only goes up, under mu.
+	count atomics.Uint64
+
+	// void is what count was made by the last ResetAll: all permits from before are void.
+	// Written under mu, before count.
+	void atomics.Uint64
+
+	mu atomics.Mutex
+
+	// recent has the hashes of the last keys that departed, the n-th at n % keptDepartures.
+	// Nil before the first. A hash is stored, under mu, before count says so.
+	recent atomics.Pointer[[keptDepartures]atomics.Uint64]
 }
 
-// init begins the list, before it is shared.
-func (d *departures) init(home *presence) {
-	first := &departure{home: home}
-	first.number.Store(1)
-	d.last.Store(first)
-	d.oldest.Store(first)
-}
+// longGone is a number of departures after which every key has departed.
+const longGone = 1 << 63
 
-// append makes e the last departure, once, however many callers try. When it returns,
-// e has been d.last. The algorithm is Michael and Scott's queue, with one node
-// that several enqueue together.
-//
-// e cannot be linked twice. A caller reads the last departure first, as t, and the
-// number of e second. If t is e or follows it, e has its number by then, since
-// the tail moves to e only after that, and the caller returns. If e is linked
-// anywhere behind t, t.next is not nil and the CAS fails.
-//
-// A caller retries only if another departure was linked or the tail moved.
-func (d *departures) append(e *departure) {
-	for {
-		t := d.last.Load()
-		if n := e.number.Load(); n != 0 && n <= t.number.Load() {
-			return
-		}
-		next := t.next.Install(e)
-		if next == t {
-			continue // dropped: the tail is far ahead
-		}
-		next.number.Store(t.number.Load() + 1)
-		if d.last.CompareAndSwap(t, next) {
-			d.drop(next.number.Load())
-		}
+// keptDepartures is how many departures a permit for an absent key stays good for. A
+// call would have to last while thousands of keys recover for its failure to be dropped.
+const keptDepartures = 1 << 12
+
+// add makes a key with this hash depart, and returns the number of its departure.
+func (d *departures) add(hash uint64) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	recent := d.recent.Load()
+	if recent == nil {
+		recent = new([keptDepartures]atomics.Uint64)
+		d.recent.Store(recent)
 	}
+	n := d.count.Load() + 1
+	recent[n%keptDepartures].Store(hash)
+	d.count.Store(n)
+	return n
 }
 
-// drop cuts off the departures that are keptDepartures older than the newest.
-func (d *departures) drop(newest uint64) {
-	for {
-		e := d.oldest.Load()
-		if newest-e.number.Load() < keptDepartures || e.number.Load() >= newest {
-			return
-		}
-		// e is far behind the tail, so its next was set long ago, and only the
-		// winner of this CAS changes it again.
-		if next := e.next.Load(); next != e && d.oldest.CompareAndSwap(e, next) {
-			e.next.Store(e)
-		}
-	}
+// addAll makes all keys depart, and returns the number of that.
+func (d *departures) addAll() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.count.Load() + keptDepartures
+	d.void.Store(n)
+	d.count.Store(n)
+	return n
 }
 
-// departed reports whether a cell of the key with the given hash has departed
-// after since, or may have, in a departure that was dropped. It looks no
-// further than the departure that is last at its start.
+// departed reports whether a key with this hash has departed after since, or may have,
+// so long ago that its hash is gone. It looks no further than the last departure
+// at its start.
 //
 // Two keys with the same 64-bit hash are taken for one. Then a failure that
 // came with a departure of the other key is dropped.
-func (d *departures) departed(since *departure, hash uint64) bool {
-	last := d.last.Load()
-	for e := since; e != last; {
-		next := e.next.Load()
-		if next == e || next.hash == hash {
+func (d *departures) departed(since, hash uint64) bool {
+	last := d.count.Load()
+	if last-since >= keptDepartures {
+		return true
+	}
+	for n := since + 1; n <= last; n++ {
+		if d.recent.Load()[n%keptDepartures].Load() == hash {
 			return true
 		}
-		e = next
 	}
-	return false
+	// The hashes were not replaced meanwhile if there is still room.
+	return d.count.Load()-since >= keptDepartures
 }

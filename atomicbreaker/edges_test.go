@@ -18,8 +18,8 @@ func survives(f func()) {
 	f()
 }
 
-// Nothing but calls asks a PerKey that has gone wrong for a stored key: neither a
-// sweep, nor a result, which gives its slot back, nor an observer.
+// Nothing but Update asks a PerKey that has gone wrong for a stored key: neither a call
+// nor a sweep, nor a result, which gives its slot back, nor an observer.
 func TestBadPerKeyHarmsNobody(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("PerKey") }, "exit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,15 @@ func TestBadPerKeyHarmsNobody(t *testing.T) {
 			g.Trip("open", time.Hour)
 			g.HalfOpen("probing")
 			p := admit(t, keyed(g, "probing"))
-			updateGroup(t, g, ab.GroupConfig[string]{PerKey: func(string) ab.Config { leave(); return ab.Config{} }})
+			asked := 0
+			goexit(func() {
+				survives(func() {
+					g.Update(ab.GroupConfig[string]{PerKey: func(string) ab.Config { asked++; leave(); return ab.Config{} }})
+				})
+			})
+			if asked != 2 {
+				t.Errorf("PerKey was called %d times, want 2", asked)
+			}
 			if n := g.Sweep(); n != 0 {
 				t.Errorf("Sweep removed %d keys", n)
 			}
@@ -35,7 +43,7 @@ func TestBadPerKeyHarmsNobody(t *testing.T) {
 			}
 			wantState(t, g.State("open"), ab.Open)
 			wantVerdict(t, p.Success(), ab.Recovered)
-			goexit(func() { survives(func() { g.Allow("open") }) })
+			reject(t, keyed(g, "open"), ab.ErrOpen)
 			g.ResetAll()
 			if err := g.CheckQuiet(); err != nil {
 				t.Error(err)

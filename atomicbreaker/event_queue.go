@@ -10,121 +10,91 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // nothing is left. So only the holder waits for the listener. If a listener changes
 // its own breaker, the event is pushed, and delivered when the listener has returned.
 type eventQueue struct {
+	core *core // whose queue this is; never changes
+
 	// head is the newest event that was pushed for the holder and not collected. Below
 	// the events is busy.
 	//
 	//	nil        nobody holds the queue
 	//	busy       someone holds it; nothing was pushed for the holder
 	//	an event   someone holds it
-	//	gone       the queue is out of use for ever
 	//
 	// Push replaces nil by busy, and its caller is the holder; it replaces busy or an event
 	// by an event. Only the holder collects: it replaces anything by busy, and busy by
-	// nil or gone when it lets go.
+	// nil when it lets go.
 	head atomics.Pointer[queuedEvent]
+	busy queuedEvent // only its address matters
 
-	busy, gone queuedEvent // only their addresses matter
+	// delivered is the number of generations whose events have been delivered. Only the
+	// holder writes it.
+	delivered atomics.Uint64
 
 	// The holder's. waiting has the events that were collected, or pushed by a holder, and
-	// not delivered yet: by core, in the order in which the cores first had an event here,
-	// and for one core by generation.
+	// not delivered yet, by generation.
 	waiting    *queuedEvent
-	newest     *queuedEvent // the last one of waiting; nil if there is none
 	delivering *queuedEvent // while the listener runs
 
 	// own is what the holder pushed when it became the holder, so that this allocates
-	// nothing. It is free if it has no core. It may wait longer than its holder holds.
-	own      queuedEvent
-	ownEvent Event
-
-	subscriber subscriber // never changes
+	// nothing. It is free if its generation is zero. It may wait longer than its holder
+	// holds.
+	own queuedEvent
 }
 
-// A queuedEvent says that a core has begun a generation, or that one is its last.
+// A queuedEvent says that the breaker has begun a generation.
 type queuedEvent struct {
 	below *queuedEvent // written before the push; then by the holder, and the one behind it in waiting
-	core  *core
 	gen   uint32
-	event *Event // nil if gen is the core's last
+	event Event
 }
 
-// queued returns what says that c has begun gen with e or, if that is nil, that gen is
-// its last.
-func queued(c *core, gen uint32, e *Event) *queuedEvent {
-	if e == nil {
-		return &queuedEvent{core: c, gen: gen}
-	}
-	both := &struct {
-		queuedEvent
-		Event
-	}{queuedEvent{core: c, gen: gen}, *e}
-	both.event = &both.Event
-	return &both.queuedEvent
+// deliveredUpTo reports whether the events of all stays up to that of w have been
+// delivered.
+func (c *core) deliveredUpTo(w word) bool {
+	return c.queue == nil || generation(c.queue.delivered.Load()) == w.gen()
 }
 
-// A subscriber calls a listener, and cleans up after it.
-type subscriber interface {
-	// notify calls the listener. It runs user code.
-	notify(*core, *Event)
-	// notified is called after each event, when core.delivered counts it.
-	notified(*core)
-	// disposable reports whether a queue is to be thrown away once it is empty, and
-	// dispose throws it away.
-	disposable() bool
-	dispose()
-}
-
-// A breakerListener is the subscriber of a Breaker: the listener of its settings.
-type breakerListener struct{ *core }
-
-func (l breakerListener) notify(_ *core, e *Event) {
-	if f := l.set.Load().listener; f != nil {
-		f(*e)
-	}
-}
-func (l breakerListener) notified(*core)   {}
-func (l breakerListener) disposable() bool { return false }
-func (l breakerListener) dispose()         {}
-
-// push publishes that c has begun gen with e or, if that is nil, that gen is its last.
-// It returns the queue if the caller now holds it, and reports whether the queue was
-// still in use, which that of a Breaker always is.
+// push publishes the event with which the breaker has begun gen. It returns the queue if
+// the caller now holds it.
 //
 // A CAS fails only if another has been pushed, or the holder has taken all or
 // let go.
-func (q *eventQueue) push(c *core, gen uint32, e *Event) (owed *eventQueue, ok bool) {
+func (q *eventQueue) push(gen uint32, e *Event) (owed *eventQueue) {
 	var pushed *queuedEvent
 	for {
 		top := q.head.Load()
 		switch {
-		case top == &q.gone:
-			return nil, false
 		case top == nil:
 			if q.head.CompareAndSwap(nil, &q.busy) {
-				q.insert(q.keep(c, gen, e))
-				return q, true
+				q.insert(q.keep(gen, e))
+				return q
 			}
 			continue
 		case pushed == nil:
-			pushed = queued(c, gen, e)
+			pushed = &queuedEvent{gen: gen, event: *e}
 		}
 		pushed.below = top
 		if q.head.CompareAndSwap(top, pushed) {
-			return nil, true
+			return nil
 		}
 	}
 }
 
-// keep is queued for the holder: in own, if that is free.
-func (q *eventQueue) keep(c *core, gen uint32, e *Event) *queuedEvent {
-	if q.own.core != nil {
-		return queued(c, gen, e)
+// keep returns what the holder pushes: own, if that is free.
+func (q *eventQueue) keep(gen uint32, e *Event) *queuedEvent {
+	if q.own.gen != 0 {
+		return &queuedEvent{gen: gen, event: *e}
 	}
-	q.own = queuedEvent{core: c, gen: gen}
-	if e != nil {
-		q.ownEvent, q.own.event = *e, &q.ownEvent
-	}
+	q.own = queuedEvent{gen: gen, event: *e}
 	return &q.own
+}
+
+// either returns the queue that is not nil: both are of one breaker, and while one
+// is held, no push on it makes anyone its holder.
+func either(a, b *eventQueue) *eventQueue {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
 // deliver calls the listener until no event is left that can be delivered. The
@@ -138,7 +108,7 @@ func (q *eventQueue) deliver() {
 		return
 	}
 	orElse(q.drain, func() {
-		q.delivered()
+		q.count()
 		q.deliver()
 	})
 }
@@ -152,15 +122,11 @@ func (q *eventQueue) drain() {
 		for q.due() {
 			e := q.waiting
 			q.waiting, e.below = e.below, nil // own stays, and would keep those behind it
-			if q.waiting == nil {
-				q.newest = nil
-			}
-			if q.delivering = e; e.event != nil {
-				q.subscriber.notify(e.core, e.event)
-			}
-			q.delivered()
+			q.delivering = e
+			q.notify(&e.event)
+			q.count()
 		}
-		if q.release() {
+		if q.head.CompareAndSwap(&q.busy, nil) {
 			return
 		}
 	}
@@ -173,24 +139,29 @@ func (q *eventQueue) due() bool {
 	if e == nil {
 		return false
 	}
-	delivered := e.core.delivered.Load()
-	if e.event == nil {
-		return e.gen == generation(delivered)
-	}
-	e.event.Generation = delivered + 1
-	return e.gen == generation(delivered+1)
+	e.event.Generation = q.delivered.Load() + 1
+	return e.gen == generation(e.event.Generation)
 }
 
-// delivered follows every call of the listener, however it has ended.
-func (q *eventQueue) delivered() {
+// notify calls the listener. It runs user code.
+func (q *eventQueue) notify(e *Event) {
+	if of := q.core.owner; of != nil {
+		of.notify(e)
+	} else if tell := q.core.set.Load().listener; tell != nil {
+		tell(*e)
+	}
+}
+
+// count counts the event for which the listener was called, however that has ended.
+func (q *eventQueue) count() {
 	e := q.delivering
 	q.delivering = nil
-	if e.event != nil {
-		e.core.delivered.Store(e.event.Generation)
-		q.subscriber.notified(e.core)
-	}
+	q.delivered.Store(e.event.Generation)
 	if e == &q.own {
-		e.core = nil
+		e.gen = 0
+	}
+	if of := q.core.owner; of != nil {
+		of.notified()
 	}
 }
 
@@ -199,50 +170,26 @@ func (q *eventQueue) collect() {
 	if q.head.Load() == &q.busy {
 		return
 	}
-	var oldest *queuedEvent
 	for e := q.head.Swap(&q.busy); e != &q.busy; {
-		e.below, e, oldest = oldest, e.below, e
-	}
-	for oldest != nil {
-		e := oldest
-		oldest = e.below
+		next := e.below
 		q.insert(e)
+		e = next
 	}
 }
 
 // insert puts e in its place, which nearly always is the last one.
 func (q *eventQueue) insert(e *queuedEvent) {
 	at := &q.waiting
-	if n := q.newest; n != nil && n.core == e.core && !e.before(n) {
-		at = &n.below
-	}
-	for *at != nil && ((*at).core != e.core || !e.before(*at)) {
+	for *at != nil && !q.before(e, *at) {
 		at = &(*at).below
 	}
-	if e.below, *at = *at, e; e.below == nil {
-		q.newest = e
-	}
+	e.below, *at = *at, e
 }
 
-// before reports whether e comes before m of the same core. That is right while
-// fewer than genMask generations wait for their delivery.
-func (e *queuedEvent) before(m *queuedEvent) bool {
-	if e.gen == m.gen {
-		return e.event != nil
-	}
-	delivered := generation(e.core.delivered.Load())
+// before reports whether e comes before m. That is right while fewer than genMask
+// generations wait for their delivery.
+func (q *eventQueue) before(e, m *queuedEvent) bool {
+	delivered := generation(q.delivered.Load())
 	ahead := func(gen uint32) uint32 { return (gen + genMask - delivered) % genMask }
 	return ahead(e.gen) < ahead(m.gen)
-}
-
-// release lets go of the queue unless something was pushed.
-func (q *eventQueue) release() bool {
-	if q.waiting != nil || !q.subscriber.disposable() {
-		return q.head.CompareAndSwap(&q.busy, nil)
-	}
-	if !q.head.CompareAndSwap(&q.busy, &q.gone) {
-		return false
-	}
-	q.subscriber.dispose()
-	return true
 }

@@ -107,7 +107,7 @@ func TestT39_EventsTellWhatWasCounted(t *testing.T) {
 						t.Errorf("%+v at %v", b.Snapshot(), e)
 					}
 				}})
-				var calls [7]ab.Permit
+				var calls [7]permit
 				for i := range calls {
 					calls[i] = admit(t, b.Allow)
 				}

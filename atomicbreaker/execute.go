@@ -54,7 +54,7 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 //
 // ExecuteGroup is lock-free outside fn, and blocking on a bucket's mutex when the
 // key enters or leaves the group, or a listener is called. It takes effect as
-// Group.Allow and Permit.Done do.
+// Group.Allow and GroupPermit.Done do.
 func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
 	return executeGroup(ctx, g, k, fn) // apart likewise
 }
@@ -67,7 +67,12 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 	if err != nil {
 		return result, err
 	}
-	return call(ctx, p, fn)
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn(ctx)
+	returned = true
+	p.done(ctx, err)
+	return result, err
 }
 
 // ExecuteResult is ExecuteContext with a classifier of results, in place of
@@ -75,7 +80,7 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 // with Classify(ctx, err). An Outcome that is none of the three counts as Failure. If
 // classify panics or calls runtime.Goexit, the call has failed, and the panic goes on.
 // ExecuteResult panics if ctx, fn or classify is nil. For a key of a Group, use
-// Group.Allow and Permit.Report.
+// Group.Allow and GroupPermit.Report.
 //
 // ExecuteResult is lock-free outside fn and classify. It takes effect as Allow and
 // Permit.Report do.
@@ -150,6 +155,12 @@ func orElse(f, rest func()) {
 // failUnless is deferred around user code. It does not recover: a panic keeps
 // its stack, and runtime.Goexit goes on.
 func (p Permit) failUnless(returned *bool) {
+	if !*returned {
+		p.Failure()
+	}
+}
+
+func (p GroupPermit[K]) failUnless(returned *bool) {
 	if !*returned {
 		p.Failure()
 	}

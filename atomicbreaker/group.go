@@ -3,6 +3,8 @@ package atomicbreaker
 import (
 	"context"
 	"iter"
+	"math"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -20,32 +22,64 @@ import (
 type Group[K comparable] struct {
 	_ atomics.NoCopy
 
-	groupRoot
-
-	// queueHash finds the queue of a key; nil without a listener.
-	queueHash table.Hash[K]
+	// From nil, in a zero Group, to the group when it is needed, by CAS.
+	state atomics.Pointer[group[K]]
 }
 
-// A groupRoot is the part of a Group that does not depend on the type of its keys.
-type groupRoot struct {
-	// set is nil in a zero Group until it is needed. From nil to settings, once,
-	// and from one to the next by Update.
-	set atomics.Pointer[groupSettings]
+// A group is a Group in use. An absent key is a pristine one: closed, without failures.
+type group[K comparable] struct {
+	keys  table.Keys[K]
+	hash  table.Hash[K] // panics if a key cannot be compared
+	cells *table.Table[K, cell[K]]
 
-	// listens says that there has been a listener since NewGroup: none can come
-	// later. It never changes.
-	listens bool
+	// healthy stands for the cells of all absent keys, in their permits. Nobody
+	// changes it.
+	healthy cell[K]
 
-	// From nil to the first group state when it is needed, and to a fresh one by
-	// every ResetAll. Every operation reads it once and stays with it.
-	state atomics.Pointer[presence]
+	// linked is at least the number of cells in the table, and each slot of filter at
+	// least the number of cells with its hashes. They go up before a cell is inserted
+	// and down after it was removed. While linked is zero every key is absent, and
+	// while a slot is zero every key with its hashes is. That saves healthy keys
+	// the hash, or the table.
+	linked atomics.Int64
 
+	// hashes is 1 if every key must be hashed, even if none is stored: to find out
+	// whether that panics, or as permits must say when calls began. Written under
+	// updating.
+	hashes atomics.Uint32
+
+	departures departures
+
+	// filter is nil before the first insert. From nil to an array, by CAS,
+	// before linked goes up for the first time.
+	filter atomics.Pointer[[filterSize]atomics.Uint32]
+
+	// set has the settings. Update replaces them, under updating, and then those of all
+	// cells.
+	set      atomics.Pointer[groupSettings[K]]
+	updating atomics.Mutex
+
+	epoch    time.Time // of all its settings
+	listens  bool      // whether there has been a listener from the beginning: none can come later
 	counters counters
+	quota    openQuota
 
-	// queues holds those of the keys that have events which were not delivered;
-	// nil without a listener.
-	queues *table.Table[uint64, keyQueue]
+	// marks numbers the marks of cells that are about to be retired.
+	marks atomics.Uint64
+
+	// sweepAt is the number of cells at which an insert sweeps. The caller that
+	// swaps it for sweeping owns the sweep, and sets it anew at the end.
+	sweepAt atomics.Int64
+
+	// reclaimAt is when a key that cannot open may look again for places of the
+	// open quota, since the epoch. By CAS of the caller that then looks.
+	reclaimAt atomics.Int64
 }
+
+const (
+	firstSweep = 64 // with fewer cells a sweep is not worth it
+	sweeping   = math.MaxInt64
+)
 
 // NewGroup returns a Group, or an error that names the setting that is wrong
 // and its value.
@@ -55,19 +89,36 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 		return nil, err
 	}
 	g := new(Group[K])
-	g.listens = c.OnStateChange != nil
-	g.counters.record(set.base.totals)
-	g.set.Store(set)
-	if g.listens {
-		_, g.queueHash = newKeys[K]()
-		g.queues = table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
-	}
+	g.state.Store(newGroup(set))
 	return g, nil
+}
+
+func newGroup[K comparable](set *groupSettings[K]) *group[K] {
+	g := &group[K]{epoch: set.shared.epoch, listens: set.shared.listens}
+	g.keys = table.NewKeys[K]()
+	g.hash = g.keys.Hasher("atomicbreaker")
+	g.cells = table.New[K, cell[K]](g.hash, 0)
+	g.healthy.group = g
+	g.counters.record(set.shared.totals)
+	g.sweepAt.Store(firstSweep)
+	g.adopt(set.shared)
+	g.hashes.Store(g.mustHash(set))
+	g.set.Store(set)
+	return g
 }
 
 // MustNewGroup is like NewGroup but panics if a setting is wrong.
 func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 	return must(NewGroup(c))
+}
+
+// current returns the group and, in a zero Group, makes it first.
+func (g *Group[K]) current() *group[K] {
+	if st := g.state.Load(); st != nil {
+		return st
+	}
+	set, _ := GroupConfig[K]{}.compile() // the defaults are valid
+	return g.state.Install(newGroup(set))
 }
 
 // Config returns the settings of k: the result of GroupConfig.PerKey, or
@@ -76,68 +127,81 @@ func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 //
 // Config is wait-free outside PerKey. It takes effect when the settings are read.
 func (g *Group[K]) Config(k K) Config {
-	g.current().hash(k, 0) // panics if k cannot be compared
+	st := g.current()
+	st.hash(k, 0) // panics if k cannot be compared
 	// LP(Config): the load of the settings.
-	c := configOf[K](g.settings())
+	c := st.set.Load().config
 	if c.PerKey != nil {
 		return c.PerKey(k)
 	}
 	return c.Default
 }
 
-// current returns the group state that the operation works with.
-func (g *Group[K]) current() *keyedState[K] {
-	if p := g.state.Load(); p != nil {
-		return keyedStateOf[K](p)
-	}
-	return keyedStateOf[K](g.state.Install(&newKeyedState(g).presence))
-}
-
-// settings returns those of the group and, in a zero Group, installs the
-// defaults.
-func (g *Group[K]) settings() *groupSettings {
-	if s := g.set.Load(); s != nil {
-		return s
-	}
-	return install(&g.set, GroupConfig[K]{}.compile)
-}
-
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
-// key that is not in the group it stores nothing, and if keys are strings,
-// numbers or booleans it allocates nothing; other keys are copied to the heap. With a
-// SlowRate, so are all keys but strings of up to 1,022 bytes.
+// key that is not in the group it stores and allocates nothing.
 //
-// Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
-// a key that has recovered, or calls a listener. It takes effect when the key
-// is not found, or like Breaker.Allow.
-func (g *Group[K]) Allow(k K) (Permit, error) {
-	p := g.state.Load()
-	if p == nil {
-		p = &g.current().presence
+// Allow is lock-free, and blocking on a bucket's mutex when a key that has recovered is
+// leaving, or when it calls a listener. It takes effect when the key is not found, or
+// like Breaker.Allow.
+func (g *Group[K]) Allow(k K) (GroupPermit[K], error) {
+	st := g.state.Load()
+	if st == nil {
+		st = g.current()
 	}
-	ks := keyedStateOf[K](p)
-	// The departure must be that of the moment at which the key was absent, so it is
-	// read on both sides of that.
-	now, linked, slot := ks.departures.last.Load(), ks.linked.Load(), uint64(0)
-	if linked >= biased {
-		return ks.allowBiased(k, now)
+	// The number of departures must be that of the moment at which the key was absent,
+	// so it is read on both sides of that.
+	n, slot := st.departures.count.Load(), uint64(0)
+	if st.hashes.Load() != 0 {
+		return st.allow(k)
 	}
-	if linked != 0 {
-		h := ks.keys.Hash(k) // which does not panic, as the group state is not biased
-		if !ks.free(h) {
-			return ks.allowLinked(k, h, now)
+	if st.linked.Load() != 0 {
+		slot = filterSlot(st.keys.Hash(k))
+		if !st.freeSlot(slot) {
+			return st.allow(k)
 		}
-		slot = 1 + filterSlot(h)
+		slot++
 	}
-	if ks.departures.last.Load() != now {
-		return ks.allowLinked(k, ks.hash(k, 0), now)
+	if st.departures.count.Load() != n {
+		return st.allow(k)
 	}
-	// LP(Allow): an absent key admits when there are no cells, or none in its
-	// slot.
-	if ks.packing == packString {
-		return stringPermit(k, now, slot), nil
+	// LP(Allow): an absent key admits when there are no cells, or none in its slot.
+	return GroupPermit[K]{&st.healthy, k, uint64(absentBits(n)) | slot}, nil
+}
+
+// allow is Group.Allow for a key that may have a cell, or must be hashed.
+//
+// It retries only if a cell has departed, or has died.
+func (g *group[K]) allow(k K) (GroupPermit[K], error) {
+	for h := g.hash(k, 0); ; {
+		n := g.departures.count.Load()
+		c := g.find(k, h)
+		if c == nil {
+			if g.departures.count.Load() != n {
+				continue
+			}
+			// LP(Allow): an absent key admits when it is not found.
+			if begun := g.set.Load().shared.begin(); begun != 0 {
+				return GroupPermit[K]{&g.healthy, k, bitsFor(absentBits(n), begun)}, nil
+			}
+			return GroupPermit[K]{&g.healthy, k, uint64(absentBits(n)) | 1 + filterSlot(h)}, nil
+		}
+		a, err := c.admit(c.set.Load().rules.slow)
+		switch {
+		case a.word.mode() == tombstone:
+			c.await()
+			continue
+		case err != nil || a.as == asShadow:
+			return GroupPermit[K]{}, err
+		}
+		p := GroupPermit[K]{c, k, bitsFor(a.word.stay(), a.begun)}
+		if a.as == asAnew {
+			c.tidy(a.word)
+		}
+		if a.owed != nil {
+			orElse(a.owed.deliver, func() { p.Cancel() }) // if the listener does not return, nobody gets p
+		}
+		return p, nil
 	}
-	return absentPermit(ks.packing, k, now, slot), nil
 }
 
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
@@ -146,122 +210,91 @@ func (g *Group[K]) Allow(k K) (Permit, error) {
 // enters or leaves the group, or a listener is called. It takes effect as Allow
 // and Permit.Done do.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
-	return do(ctx, func() (Permit, error) { return g.Allow(k) }, fn)
+	if fn == nil {
+		panic("atomicbreaker: Group.Do called with a nil function")
+	}
+	return g.do(ctx, k, fn) // apart: see internal/atomics/inline.go
 }
 
-// do is Group.Do without its type parameter: see internal/atomics/inline.go.
-func do(ctx context.Context, allow func() (Permit, error), fn func(context.Context) error) error {
-	if err := begin(ctx, fn == nil); err != nil {
+func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) error {
+	if err := begin(ctx, false); err != nil {
 		return err
 	}
-	p, err := allow()
+	p, err := g.Allow(k)
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, fn)
+	returned := false
+	defer p.failUnless(&returned)
+	err = fn(ctx)
+	returned = true
+	p.done(ctx, err)
+	return err
 }
 
 // RecordSuccess reports a success of a call for k that has no permit. It clears the
 // failures of a closed key, and closes an open or half-open key, for which the verdict
 // is Recovered. It is Late only while the key is ForcedOpen.
 //
-// RecordSuccess is lock-free, and blocking on a bucket's mutex when the key
-// leaves the group, or a listener is called. It takes effect by one CAS, or when the state is read if
-// it changes nothing.
+// RecordSuccess is lock-free, and blocking on a bucket's mutex when the key leaves the
+// group, or a listener is called. It takes effect by one CAS, or when the state is read
+// if it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
-	g.counters.total(Success)
-	ks := g.current()
-	if ks.empty() {
-		// LP(RecordSuccess): an absent key stays pristine.
-		return Counted
-	}
-	return ks.record(k, result{outcome: Success})
+	st := g.current()
+	st.counters.total(Success)
+	return st.record(k, result{outcome: Success, how: direct})
 }
 
 // RecordFailure reports a failure of a call for k that has no permit. It counts
 // against a closed key, and opens a key that is half-open or whose open time has
 // passed. While the key is open the failure is Late.
 //
-// RecordFailure is lock-free, and blocking on a bucket's mutex when the key
-// enters the group, or a listener is called. It takes effect by one CAS, or when the state is read if
-// it is late.
+// RecordFailure is lock-free, and blocking on a bucket's mutex when the key enters the
+// group, or a listener is called. It takes effect by one CAS, or when the state is read
+// if it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict {
-	g.counters.total(Failure)
-	return g.current().record(k, result{outcome: Failure})
+	st := g.current()
+	st.counters.total(Failure)
+	return st.record(k, result{outcome: Failure, how: direct})
 }
 
 // record reports a result that no permit was asked for.
 //
-// It retries only if a cell has died, or the group state was replaced.
-func (ks *keyedState[K]) record(k K, r result) Verdict {
-	for h := ks.hash(k, 0); ; {
-		var c *cell
+// It retries only if a cell has died.
+func (g *group[K]) record(k K, r result) Verdict {
+	for h := g.hash(k, 0); ; {
+		var c *cell[K]
 		if r.outcome == Success {
-			c = ks.lookup(k, h)
-		} else if c = ks.obtain(k, h, nil); c == nil {
-			return ks.late() // not equal to itself, so nothing to remember
+			c = g.find(k, h)
+		} else if c = g.obtain(k, h, nil); c == nil {
+			return g.counters.verdict(Late) // not equal to itself, so nothing to remember
 		}
 		if c == nil {
 			// LP(RecordSuccess): an absent key stays pristine.
 			return Counted
 		}
-		if ks.outdated() {
-			ks = ks.group.current()
-			h = ks.hash(k, 0)
-			continue
-		}
-		v, owed, died := ks.recordIn(c, &r)
-		if !died {
+		was := word(c.word.Load())
+		v, did := c.apply(was, was.stay(), r, c.set.Load())
+		if did.to.mode() != tombstone {
+			c.finish(did, v)
 			return v
 		}
-		if owed != nil {
-			return ks.recordAgain(k, r, owed)
-		}
+		c.await()
+		r = r.after(did)
 	}
-}
-
-// recordIn is record for a cell. It reports whether the cell has died, so that the
-// caller has to look again with r, and the queue that the caller has to deliver then.
-func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue, died bool) {
-	r.how |= direct
-	s := c.settings()
-	was := word(c.word.Load())
-	v, did := c.apply(was, was.stay(), *r, s)
-	if did.to.mode() == tombstone {
-		gs.remove(c)
-		*r = r.after(did)
-		return Late, did.owed, true
-	}
-	gs.finish(c, did, v)
-	return v, nil, false
-}
-
-// recordAgain is record for a caller that has to deliver something afterwards, even
-// if record does not return.
-func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
-	defer owed.deliver()
-	return ks.group.current().record(k, r)
 }
 
 // IsOpen reports whether a call for k would be rejected outright: whether k is
 // Open or ForcedOpen. It is false again as soon as the open time has passed, for
 // all callers alike; only Allow limits the number of probes.
 //
-// IsOpen is wait-free, but lock-free while [Group.Update] replaces the settings. It
-// takes effect when the state is read.
+// IsOpen is wait-free. It takes effect when the state is read.
 func (g *Group[K]) IsOpen(k K) bool {
-	ks := g.current()
-	if ks.linked.Load() >= biased {
-		ks.settings() // the first caller makes them the group state's
-	}
-	if ks.empty() {
+	st := g.current()
+	if st.linked.Load() == 0 && st.hashes.Load() == 0 {
 		return false
 	}
-	c := ks.lookup(k, ks.hash(k, 0))
-	if c == nil {
-		return false
-	}
-	v := ks.read(c)
+	v, _ := st.read(k)
 	return v.doing().rejects()
 }
 
@@ -269,10 +302,9 @@ func (g *Group[K]) IsOpen(k K) bool {
 // Breaker.State. With GroupConfig.PerKey, a key that is absent is Closed even if
 // its settings would make it a Shadow.
 //
-// State is wait-free, but lock-free while [Group.Update] replaces the settings. It
-// takes effect when the state is read.
+// State is wait-free. It takes effect when the state is read.
 func (g *Group[K]) State(k K) State {
-	v, _ := g.read(k)
+	v, _ := g.current().read(k)
 	return v.doing()
 }
 
@@ -282,7 +314,7 @@ func (g *Group[K]) State(k K) State {
 // Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
 // any of them has failed. It takes effect when the state is read.
 func (g *Group[K]) Snapshot(k K) Snapshot {
-	v, c := g.read(k)
+	v, c := g.current().read(k)
 	if c == nil {
 		return v.snapshot()
 	}
@@ -291,43 +323,73 @@ func (g *Group[K]) Snapshot(k K) Snapshot {
 
 // read observes the breaker of a key without changing it. A dead cell reads as
 // closed, which its key was. It returns the cell, or nil.
-func (g *Group[K]) read(k K) (view, *cell) {
-	ks := g.current()
+func (g *group[K]) read(k K) (view, *cell[K]) {
+	if c := g.find(k, g.hash(k, 0)); c != nil {
+		return c.read(), c
+	}
 	absent := view{}
-	if set := ks.settings(); !set.perKey {
+	if set := g.set.Load(); set.config.PerKey == nil {
 		absent.settings = set.shared
-	}
-	if ks.empty() {
-		return absent, nil
-	}
-	if c := ks.lookup(k, ks.hash(k, 0)); c != nil {
-		return ks.read(c), c
 	}
 	return absent, nil
 }
 
-// read observes a cell.
-func (gs *groupState) read(c *cell) view {
-	gs.cellSettingsWithoutPerKey(&c.core) // renews them
-	return c.read()
+// ResetAll closes the breakers of all keys, one after the other. When it returns, the
+// results of all calls that were admitted before it began are late. Only a healthy key
+// of which the listener is still to be told stays as it is.
+//
+// ResetAll is blocking on the mutex of one bucket at a time, and on the listener. It
+// takes effect for absent keys when it begins, and then for each key in the group by the
+// CAS that closes it. At the end it delivers the events.
+func (g *Group[K]) ResetAll() {
+	st := g.state.Load()
+	if st == nil {
+		return // it is unused
+	}
+	var cells []*cell[K]
+	var steps []step
+	begun := st.departures.addAll() // LP(ResetAll): for absent keys
+	for _, c := range st.cells.All() {
+		since := c.since.Load()
+		if did, lives := c.resetAll(); lives {
+			c.since.CompareAndSwap(since, begun) // or it has died since
+			cells, steps = append(cells, c), append(steps, did)
+		}
+	}
+	finishAll(cells, steps)
 }
 
-// ResetAll closes the breakers of all keys at once. The results of all calls
-// admitted before are late.
+// resetAll is ResetAll for a cell, and reports whether that lives. A healthy one is
+// retired, so that the results of its calls are late, unless it waits for its listener.
 //
-// With a listener, ResetAll then delivers an event for each key that it has reset.
-//
-// ResetAll is wait-free without a listener, and with one it is blocking on the
-// mutex of one bucket at a time. It takes effect for all keys when it replaces
-// the table.
-func (g *Group[K]) ResetAll() {
-	if g.listens {
-		g.resetAllAndNotify()
-		return
+// It retries only if another caller has changed the cell.
+func (c *cell[K]) resetAll() (did step, lives bool) {
+	for {
+		switch w := word(c.word.Load()); {
+		case w.mode() == tombstone:
+			c.await()
+			return did, false
+		case !w.pristine():
+			// LP(ResetAll): for this key, in command.
+			if did = c.command(toResetAll()); did.flags != 0 {
+				return did, true
+			}
+		case !c.deliveredUpTo(w):
+			if word(c.word.Load()) == w { // or an event of later was delivered
+				return step{to: w}, true
+			}
+		case c.retire(w):
+			return did, false
+		}
 	}
-	// LP(ResetAll): this store. An operation that still works with the old group
-	// state takes effect at the moment before it.
-	g.state.Store(&newKeyedState(g).presence)
+}
+
+// finishAll finishes what ResetAll did to cells. If a listener does not return, the same
+// goroutine goes on while it unwinds.
+func finishAll[K comparable](cells []*cell[K], steps []step) {
+	for i, c := range cells {
+		orElse(func() { c.finish(steps[i], Counted) }, func() { finishAll(cells[i+1:], steps[i+1:]) })
+	}
 }
 
 // All yields the keys that are in the group, each with its Snapshot of the moment at
@@ -338,9 +400,8 @@ func (g *Group[K]) ResetAll() {
 // body. It takes effect for each key when that is read.
 func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
-		ks := g.current()
-		for k, c := range ks.cells.All() {
-			v := ks.read(&c.cell)
+		for k, c := range g.current().cells.All() {
+			v := c.read()
 			if v.word.mode() != tombstone && !yield(k, c.snapshotOf(&v)) {
 				return
 			}
@@ -354,3 +415,32 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 // Len is wait-free. It takes effect for each part of the table when that is
 // read.
 func (g *Group[K]) Len() int { return g.current().cells.Len() }
+
+// An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.
+type openQuota struct {
+	// held is at least the number of cells that are open or half-open: it goes
+	// up before a cell becomes so, and down after it was.
+	held atomics.Int64
+}
+
+// out reports whether a cell with this word takes a place of the open quota.
+func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
+
+// acquire takes a place for a cell that is about to open, unless limit places, if
+// that is not zero, are taken. It reports whether it has.
+//
+// It may say no because of a cell that is about to open and then does not.
+func (q *openQuota) acquire(limit int64) bool {
+	if n := q.held.Add(1); limit == 0 || n <= limit {
+		return true
+	}
+	q.held.Add(-1)
+	return false
+}
+
+// acquireAnyway takes a place for a cell that somebody opens by hand.
+func (q *openQuota) acquireAnyway() { q.held.Add(1) }
+
+// release gives a place back, which was taken for a cell that has closed or
+// did not open.
+func (q *openQuota) release() { q.held.Add(-1) }

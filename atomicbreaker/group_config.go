@@ -57,35 +57,74 @@ type GroupConfig[K comparable] struct {
 }
 
 // groupSettings are a validated GroupConfig. They never change.
-type groupSettings struct {
-	config any // the *GroupConfig
-	perKey bool
-	base   *settings // Config.Default, before a group state adopts it
+type groupSettings[K comparable] struct {
+	config *GroupConfig[K]
+	shared *settings // of all keys if PerKey is nil, and of those with wrong ones
 }
 
-// configOf returns the config of settings.
-func configOf[K comparable](s *groupSettings) *GroupConfig[K] { return s.config.(*GroupConfig[K]) }
-
-func (c GroupConfig[K]) compile() (*groupSettings, error) {
-	base, err := compileGroup(&c.Default, c.ForgetAfter, c.MaxOpen)
-	if err != nil {
-		return nil, err
+// compile validates c.
+func (c GroupConfig[K]) compile() (*groupSettings[K], error) {
+	switch {
+	case c.MaxOpen < 0:
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpen %d: must not be negative", c.MaxOpen)
+	case c.ForgetAfter > longestForget:
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", c.ForgetAfter, longestForget)
 	}
-	return &groupSettings{&c, c.PerKey != nil, base}, nil
-}
-
-// compileGroup is the part of compile that does not depend on the type of keys.
-func compileGroup(c *Config, forget time.Duration, open int) (*settings, error) {
-	if open < 0 {
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpen %d: must not be negative", open)
-	}
-	if forget > longestForget {
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", forget, longestForget)
-	}
-	base, err := c.compileKeyed()
+	shared, err := c.Default.compileKeyed()
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	base.forgetAfter, base.openLimit = forgetAfter(forget), int64(open)
-	return base, nil
+	shared.madeFor, shared.forgetAfter, shared.openLimit = shared, forgetAfter(c.ForgetAfter), int64(c.MaxOpen)
+	shared.listens = c.OnStateChange != nil
+	return &groupSettings[K]{&c, shared}, nil
+}
+
+// settingsOf returns the settings of a key: those that PerKey has returned, or those of
+// GroupConfig.Default if they are wrong. It may call PerKey.
+func (g *group[K]) settingsOf(k K) *settings {
+	set := g.set.Load()
+	if set.config.PerKey == nil {
+		return set.shared
+	}
+	c := set.config.PerKey(k)
+	s, err := c.compileKeyed()
+	if err != nil {
+		g.counters.mine().wrong.Add(1)
+		return set.shared
+	}
+	s.madeFor, s.forgetAfter, s.openLimit = set.shared, set.shared.forgetAfter, set.shared.openLimit
+	return g.adopt(s)
+}
+
+// adopt gives settings, which are not shared yet, what depends on the group.
+func (g *group[K]) adopt(s *settings) *settings {
+	s.keyed, s.epoch, s.listens, s.counters, s.quota = true, g.epoch, g.listens, &g.counters, &g.quota
+	s.totals = false // the group counts them
+	return s
+}
+
+// renewAll renews cells. If PerKey does not return, the same goroutine goes on while it
+// unwinds.
+func (g *group[K]) renewAll(cells []*cell[K]) {
+	for i, c := range cells {
+		orElse(func() { g.renew(c) }, func() { g.renewAll(cells[i+1:]) })
+	}
+}
+
+// renew gives a cell the settings that the group has now, if it has others. It calls
+// PerKey.
+//
+// It retries only if another caller has renewed them, or Update has come again.
+func (g *group[K]) renew(c *cell[K]) {
+	for {
+		held := c.set.Load()
+		if held.madeFor == g.set.Load().shared {
+			return
+		}
+		next := g.settingsOf(c.key)
+		if lacking := *next; lacking.inherit(held) {
+			next = &lacking
+		}
+		c.set.CompareAndSwap(held, next)
+	}
 }

@@ -44,66 +44,110 @@ func (c *core) stale(w word, s *settings) bool {
 	return w == w.flagged() && (len(s.rules.windows) == 0 || c.quiet(w.stay(), now))
 }
 
-// retireForgotten retires a closed cell for core.forget, unless it waits for its listener.
-// It goes by the settings by which the caller has found it forgotten, or they might
-// disagree for ever.
-func (gs *groupState) retireForgotten(c *core, was word, s *settings) {
-	gs.markLeaving(cellOf(c), was, s)
-}
-
-// markLeaving retires a closed cell that is stale, and reports whether it has.
+// retireStale retires a closed cell that is stale by the settings, and reports whether it
+// has. They are those by which the caller has found it so, or they might disagree for ever.
 //
-// First it marks the word, if nobody has. That is when the failures in a row are forgotten.
-// Then it looks again. A caller that counts something bad in windows touches the
+// First it marks the word, unless it is marked. That is when its failures in a row are
+// forgotten. Then it looks again. A caller that counts something bad in windows touches the
 // cell and adds to the windows before it looks at the word. So either this caller
 // sees that; or the other sees the mark and replaces it; or it sees the tombstone, and
 // counts in the key's next cell. No two marks are equal, so a mark that is still there
 // was not replaced and made again.
-func (gs *groupState) markLeaving(c *cell, was word, s *settings) bool {
+func (c *cell[K]) retireStale(was word, s *settings) bool {
 	w := was.living()
 	if !c.stale(w, s) {
 		return false
 	}
 	mark := was // of another caller, who may have stopped
 	if was.mode() != leaving {
-		mark = w.stay() | leaving<<modeShift | word(gs.marks.Add(1)&payloadMask)
+		mark = w.stay() | leaving<<modeShift | word(c.group.marks.Add(1)&payloadMask)
 		if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
 			return false // it may stay marked: all take it for closed
 		}
 	}
-	return gs.retire(c, mark)
+	return c.retire(mark)
 }
 
 // sweepForgotten closes and retires a cell, which is not closed, if its key is
 // forgotten, and reports whether it has. It delivers the event.
-func (gs *groupState) sweepForgotten(c *cell, w word) bool {
-	if gs.outdated() {
-		return false
-	}
-	s := gs.cellSettingsWithoutPerKey(&c.core)
+func (c *cell[K]) sweepForgotten(w word) bool {
+	s := c.set.Load()
 	owed, _, did := c.forget(w, w, s)
 	if !did {
 		return false
 	}
 	owed.deliver()
-	gs.retire(c, w.close(s))
+	c.retire(w.close(s))
 	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 
 // reclaim looks for places of the open quota that belong to forgotten keys, after one
 // more key could not open. It does so once in a while.
-func (gs *groupState) reclaim() {
+func (g *group[K]) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
-	s := gs.settings().shared
+	s := g.set.Load().shared
 	if s.forgetAfter == 0 {
 		return
 	}
-	now, at := s.now(), gs.reclaimAt.Load()
+	now, at := s.now(), g.reclaimAt.Load()
 	next := int64(now + s.forgetAfter/times)
 	if int64(now) < at && at <= next { // later than next is of an Update that has made it shorter
 		return
 	}
-	if gs.reclaimAt.CompareAndSwap(at, next) {
-		gs.sweep()
+	if g.reclaimAt.CompareAndSwap(at, next) {
+		g.sweep()
 	}
+}
+
+// Sweeps remove the keys that no result removes: keys that are forgotten, and keys
+// whose failures are in windows, once these are empty.
+
+// maybeSweep sweeps if the number of cells has doubled since the last time.
+// Every insert pays for at most two cells that are looked at.
+func (g *group[K]) maybeSweep() {
+	at := g.sweepAt.Load()
+	if g.linked.Load() < at || !g.sweepAt.CompareAndSwap(at, sweeping) {
+		return
+	}
+	defer func() { g.sweepAt.Store(max(firstSweep, 2*g.linked.Load())) }() // also if a listener panics
+	g.sweep()
+}
+
+// Sweep removes two kinds of keys, and returns their number: keys that have nothing
+// left in their windows, and keys that nobody has called for GroupConfig.ForgetAfter.
+// The listener gets an event for each of them that was not closed. Other keys stay.
+//
+// Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
+// takes effect for each key by the CAS that closes or retires it.
+func (g *Group[K]) Sweep() int { return g.current().sweep() }
+
+// sweep removes the cells that are of no use and returns their number. If a
+// listener does not return, the same goroutine goes on while it unwinds.
+func (g *group[K]) sweep() (n int) {
+	orElse(func() {
+		for _, c := range g.cells.All() {
+			if c.sweep() {
+				n++
+			}
+		}
+	}, func() { g.sweep() })
+	return n
+}
+
+// sweep removes a cell that is forgotten, or has nothing left in its windows, and
+// reports whether it has. It also removes pristine ones that another caller is about
+// to remove.
+func (c *cell[K]) sweep() bool {
+	was := word(c.word.Load())
+	w := was.living()
+	switch {
+	case w.mode() == tombstone:
+		c.await()
+		return false
+	case w.pristine():
+		return c.retire(w)
+	case w.mode() == closed:
+		return c.retireStale(was, c.set.Load())
+	}
+	return c.sweepForgotten(w)
 }

@@ -122,31 +122,31 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 		"half-open":        {nil, func(g *group) { g.Trip("k", 0); g.HalfOpen("k"); g.Allow("k") }},
 		"no probe yet":     {windows, func(g *group) { g.Trip("k", 0); g.HalfOpen("k") }},
 	}
-	meets := map[string]func(g *group, old []ab.Permit){
-		"nothing":       func(*group, []ab.Permit) {},
-		"Allow":         func(g *group, _ []ab.Permit) { g.Allow("k") },
-		"a failure":     func(g *group, _ []ab.Permit) { report(g, true) },
-		"a success":     func(g *group, _ []ab.Permit) { report(g, false) },
-		"failures":      func(g *group, _ []ab.Permit) { fails(g, 5) },
-		"RecordFailure": func(g *group, _ []ab.Permit) { g.RecordFailure("k") },
-		"RecordSuccess": func(g *group, _ []ab.Permit) { g.RecordSuccess("k") },
-		"Permit.Trip": func(g *group, _ []ab.Permit) {
+	meets := map[string]func(g *group, old []permit){
+		"nothing":       func(*group, []permit) {},
+		"Allow":         func(g *group, _ []permit) { g.Allow("k") },
+		"a failure":     func(g *group, _ []permit) { report(g, true) },
+		"a success":     func(g *group, _ []permit) { report(g, false) },
+		"failures":      func(g *group, _ []permit) { fails(g, 5) },
+		"RecordFailure": func(g *group, _ []permit) { g.RecordFailure("k") },
+		"RecordSuccess": func(g *group, _ []permit) { g.RecordSuccess("k") },
+		"Permit.Trip": func(g *group, _ []permit) {
 			if p, err := g.Allow("k"); err == nil {
 				p.Trip(0)
 			}
 		},
-		"Trip":         func(g *group, _ []ab.Permit) { g.Trip("k", 0) },
-		"Trip(1s)":     func(g *group, _ []ab.Permit) { g.Trip("k", time.Second) },
-		"HalfOpen":     func(g *group, _ []ab.Permit) { g.HalfOpen("k") },
-		"ForceOpen":    func(g *group, _ []ab.Permit) { g.ForceOpen("k") },
-		"Disable":      func(g *group, _ []ab.Permit) { g.Disable("k") },
-		"Reset":        func(g *group, _ []ab.Permit) { g.Reset("k") },
-		"ResetAll":     func(g *group, _ []ab.Permit) { g.ResetAll() },
-		"Sweep":        func(g *group, _ []ab.Permit) { g.Sweep() },
-		"Update":       func(g *group, _ []ab.Permit) { g.Update(ab.GroupConfig[string]{ForgetAfter: after}) },
-		"late failure": func(_ *group, old []ab.Permit) { end(old, ab.Permit.Failure) },
-		"late success": func(_ *group, old []ab.Permit) { end(old, ab.Permit.Success) },
-		"late Cancel":  func(_ *group, old []ab.Permit) { end(old, ab.Permit.Cancel) },
+		"Trip":         func(g *group, _ []permit) { g.Trip("k", 0) },
+		"Trip(1s)":     func(g *group, _ []permit) { g.Trip("k", time.Second) },
+		"HalfOpen":     func(g *group, _ []permit) { g.HalfOpen("k") },
+		"ForceOpen":    func(g *group, _ []permit) { g.ForceOpen("k") },
+		"Disable":      func(g *group, _ []permit) { g.Disable("k") },
+		"Reset":        func(g *group, _ []permit) { g.Reset("k") },
+		"ResetAll":     func(g *group, _ []permit) { g.ResetAll() },
+		"Sweep":        func(g *group, _ []permit) { g.Sweep() },
+		"Update":       func(g *group, _ []permit) { g.Update(ab.GroupConfig[string]{ForgetAfter: after}) },
+		"late failure": func(_ *group, old []permit) { end(old, permit.Failure) },
+		"late success": func(_ *group, old []permit) { end(old, permit.Success) },
+		"late Cancel":  func(_ *group, old []permit) { end(old, permit.Cancel) },
 	}
 	for name, m := range made {
 		for meeting, meet := range meets {
@@ -169,7 +169,7 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 						}
 						old := fresh()
 						m.make(old)
-						permits := []ab.Permit{}
+						permits := []permit{}
 						if p, err := old.Allow("k"); err == nil && old.State("k") == ab.HalfOpen {
 							permits = append(permits, p)
 						}
@@ -211,7 +211,7 @@ func fails(g *ab.Group[string], n int) {
 	}
 }
 
-func end(permits []ab.Permit, how func(ab.Permit) ab.Verdict) {
+func end(permits []permit, how func(permit) ab.Verdict) {
 	for _, p := range permits {
 		how(p)
 	}

@@ -21,79 +21,13 @@ func recovered(t *testing.T, k string) *Group[string] {
 	return g
 }
 
-func mustAllow(t *testing.T, g *Group[string], k string) Permit {
+func mustAllow(t *testing.T, g *Group[string], k string) GroupPermit[string] {
 	t.Helper()
 	p, err := g.Allow(k)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// Whoever killed a cell and stopped delays nobody: every operation helps to
-// remove it, and sees the key as pristine.
-func TestDeadCellsDelayNobody(t *testing.T) {
-	ops := map[string]func(g *Group[string]){
-		"Allow": func(g *Group[string]) {
-			if v := mustAllow(t, g, "k").Failure(); v != Counted {
-				t.Errorf("failure: %v", v)
-			}
-		},
-		"RecordFailure": func(g *Group[string]) {
-			if v := g.RecordFailure("k"); v != Counted {
-				t.Errorf("failure: %v", v)
-			}
-		},
-		"RecordSuccess": func(g *Group[string]) {
-			if v := g.RecordSuccess("k"); v != Counted {
-				t.Errorf("success: %v", v)
-			}
-		},
-		"Reset": func(g *Group[string]) { g.Reset("k") },
-		"Sweep": func(g *Group[string]) { g.Sweep() },
-	}
-	for name, op := range ops {
-		t.Run(name, func(t *testing.T) {
-			g := recovered(t, "k")
-			dead := kill(t, g, "k")
-			if s := g.State("k"); s != Closed {
-				t.Errorf("state %v", s)
-			}
-			for k := range g.All() {
-				t.Errorf("All yields the dead cell of %q", k)
-			}
-			op(g)
-			if g.current().find("k") == dead {
-				t.Error("the dead cell is still in the table")
-			}
-			if n, cells := g.current().linked.Load(), g.Len(); int(n) != cells {
-				t.Errorf("%d cells are counted as linked, %d are", n, cells)
-			}
-		})
-	}
-}
-
-// A cell's departure is recorded once, though many help, and those who come
-// later do not void the permits given since.
-func TestLateHelpersVoidNothing(t *testing.T) {
-	g := recovered(t, "k")
-	old := mustAllow(t, g, "other")
-	dead := kill(t, g, "k")
-	ks := g.current()
-	ks.remove(dead)
-	p := mustAllow(t, g, "k")
-	first := ks.departures.last.Load()
-	ks.remove(dead) // a helper that was stopped before it had begun
-	ks.departures.append(dead.since.Load())
-	if ks.departures.last.Load() != first {
-		t.Fatal("one departure began two in the list")
-	}
-	if v := p.Failure(); v != Counted {
-		t.Fatalf("verdict %v of a permit given after the departure", v)
-	}
-	if v := old.Failure(); v != Counted {
-		t.Fatalf("verdict %v of another key's permit", v)
-	}
 }
 
 // A call that a cell admitted stays good when the cell dies unchanged: its own
@@ -118,7 +52,7 @@ func TestPermitsOutliveTheirCells(t *testing.T) {
 // meanwhile and the cell died in the probe's own.
 func TestProbesDoNotOutliveTheirCells(t *testing.T) {
 	g := recovered(t, "k")
-	c := g.current().find("k")
+	c := g.current().cells.Load("k")
 	end := word(c.word.Load())
 	c.word.Store(uint64(end | halfOpen<<modeShift | 1<<streakShift))
 	probe := mustAllow(t, g, "k")
@@ -154,9 +88,8 @@ func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 	report(r.Failure, Late)
 }
 
-// A permit for an absent key that nobody reports for very long is late in the
-// end, and keeps nothing alive.
-func TestDeparturesAreDropped(t *testing.T) {
+// A permit for an absent key that nobody reports for very long is late in the end.
+func TestDeparturesAreForgotten(t *testing.T) {
 	g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(1)}})
 	depart := func(n int) {
 		for i := range n {
@@ -170,62 +103,57 @@ func TestDeparturesAreDropped(t *testing.T) {
 	if v := old.Failure(); v != Tripped {
 		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptDepartures-1)
 	}
-	depart(keptDepartures)
+	depart(1)
 	if v := older.Failure(); v != Late {
-		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, 2*keptDepartures)
-	}
-	if n := old.since.next.Load(); n != old.since {
-		t.Fatal("a dropped era still leads to later ones")
-	}
-	kept := 0
-	l := &g.current().departures
-	for d := l.oldest.Load(); d != nil; d = d.next.Load() {
-		kept++
-	}
-	if kept > keptDepartures {
-		t.Fatalf("%d departures are kept, want at most %d", kept, keptDepartures)
+		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, keptDepartures)
 	}
 }
 
-// Many callers begin many departures, each several times at once: the list has each
-// once, numbered without gaps.
-func TestDeparturesAreAppendedOnce(t *testing.T) {
-	const callers, count = 4, 500
-	var l departures
-	l.init(nil)
-	first := l.last.Load()
-	nodes := make([]*departure, count)
-	for i := range nodes {
-		nodes[i] = &departure{hash: uint64(i + 1)}
+// Permits count departures modulo 2^20.
+func TestDeparturesGoRound(t *testing.T) {
+	for _, before := range []uint64{genMask - 1, genMask, genMask + 1, 5*(genMask+1) - 1} {
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(1)}})
+		g.current().departures.count.Store(before)
+		p, q := mustAllow(t, g, "k"), mustAllow(t, g, "other")
+		g.RecordFailure("k")
+		g.RecordSuccess("k")
+		g.RecordFailure("third")
+		g.RecordSuccess("third")
+		if v := p.Failure(); v != Late {
+			t.Errorf("%v of a key that has departed, after %d others", v, before)
+		}
+		if v := q.Failure(); v != Tripped {
+			t.Errorf("%v of a key that has not departed, after %d others", v, before)
+		}
 	}
+}
+
+// While many keys depart, nobody misses the departure of a key, nor sees one of a key that
+// has not departed.
+func TestStressDepartures(t *testing.T) {
+	const callers, count = 4, 2000
+	var d departures
 	var wg sync.WaitGroup
 	for caller := range callers {
 		wg.Go(func() {
-			for i := range nodes {
-				// Two callers go up and two go down, and each asks for the
-				// neighbour as well.
-				if caller%2 == 1 {
-					i = count - 1 - i
+			for i := range count {
+				since := d.count.Load()
+				mine, others := uint64(1+caller*count+i), uint64(1+callers*count)
+				if n := d.add(mine); n <= since || d.count.Load() < n {
+					t.Errorf("departure %d after %d", n, since)
 				}
-				l.append(nodes[i])
-				if n := nodes[i].number.Load(); n == 0 || l.last.Load().number.Load() < n {
-					t.Errorf("era %d has not begun when begin returns", i)
+				if !d.departed(since, mine) {
+					t.Errorf("departure of %d after %d is missed", mine, since)
 				}
-				l.append(nodes[(i+1)%count])
+				if now := d.count.Load(); now-since < keptDepartures/2 && d.departed(now, others) && d.count.Load()-now < keptDepartures {
+					t.Errorf("%d departed after %d", others, now)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	seen := make(map[uint64]bool)
-	n := uint64(1)
-	for d := first.next.Load(); d != nil; d = d.next.Load() {
-		if n++; seen[d.hash] || d.number.Load() != n {
-			t.Fatalf("era %d of hash %d: number %d, seen before: %v", n, d.hash, d.number.Load(), seen[d.hash])
-		}
-		seen[d.hash] = true
-	}
-	if len(seen) != count {
-		t.Fatalf("%d departures in the list, want %d", len(seen), count)
+	if n := d.count.Load(); n != callers*count {
+		t.Errorf("%d departures", n)
 	}
 }
 
@@ -246,7 +174,7 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 						g.RecordFailure(1)
 					}
 					inFlight, _ := g.Allow(1)
-					c := g.current().find(1)
+					c := g.current().cells.Load(1)
 					c.touched.Store(int64(c.settings().now() - 2*time.Hour))
 					var ready, done sync.WaitGroup
 					var tripped atomic.Int32
@@ -275,19 +203,36 @@ func TestStressForgottenKeysLoseNothing(t *testing.T) {
 	}
 }
 
+// A key that is in the group is not asked for its settings again.
+func TestPerKeyIsForAbsentKeys(t *testing.T) {
+	calls := 0
+	g := MustNewGroup(GroupConfig[string]{PerKey: func(string) Config {
+		calls++
+		return Config{}
+	}})
+	g.RecordFailure("k")
+	g.RecordFailure("k")
+	g.Reset("k")
+	if calls != 1 {
+		t.Fatalf("PerKey was called %d times, want 1", calls)
+	}
+}
+
 // Who has read the settings before an Update that remembers keys for longer still finds a
 // key forgotten by them, and goes on.
 func TestForgottenBySettingsOfBefore(t *testing.T) {
 	for name, o := range map[string]Outcome{"failure": Failure, "success": Success} {
 		g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}})
 		g.RecordFailure(1)
-		c := g.current().find(1)
-		before := c.settings()
-		c.touched.Store(int64(before.now() - 2*time.Hour))
-		if err := g.Update(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}, ForgetAfter: 24 * time.Hour}); err != nil {
+		c := g.current().cells.Load(1)
+		before := c.set.Load()
+		longer, err := GroupConfig[int]{Default: Config{Policy: Consecutive(2)}, ForgetAfter: 24 * time.Hour}.compile()
+		if err != nil {
 			t.Fatal(err)
 		}
-		c.settings() // those of now
+		g.current().adopt(longer.shared)
+		g.current().use(longer)
+		c.touched.Store(int64(before.now() - 2*time.Hour))
 		done := make(chan step)
 		go func() {
 			was := word(c.word.Load())
@@ -302,31 +247,5 @@ func TestForgottenBySettingsOfBefore(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: the report does not end", name)
 		}
-	}
-}
-
-// Sweep removes what another caller has killed and not removed yet, and does
-// not count it.
-func TestSweepHelps(t *testing.T) {
-	g := recovered(t, "k")
-	kill(t, g, "k")
-	if n := g.Sweep(); n != 0 || g.Len() != 0 {
-		t.Fatalf("Sweep removed %d keys, and left %d", n, g.Len())
-	}
-	g.mustBeQuiet(t)
-}
-
-// A key that is in the group is not asked for its settings again.
-func TestPerKeyIsForAbsentKeys(t *testing.T) {
-	calls := 0
-	g := MustNewGroup(GroupConfig[string]{PerKey: func(string) Config {
-		calls++
-		return Config{}
-	}})
-	g.RecordFailure("k")
-	g.RecordFailure("k")
-	g.Reset("k")
-	if calls != 1 {
-		t.Fatalf("PerKey was called %d times, want 1", calls)
 	}
 }

@@ -90,7 +90,7 @@ func keysOf[K comparable](g *ab.Group[K]) func(func(K) bool) { return maps.Keys(
 func TestPermitsForAbsentKeys(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	allow := keyed(g, "k")
-	old := []ab.Permit{admit(t, allow), admit(t, allow), admit(t, allow)}
+	old := []permit{admit(t, allow), admit(t, allow), admit(t, allow)}
 	wantVerdict(t, fail(t, allow, 1), ab.Counted)
 	live := admit(t, allow)
 	wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
@@ -124,8 +124,8 @@ func TestPermitsForAbsentKeysClear(t *testing.T) {
 func TestPermitsForAbsentKeysComeLate(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	k, other := keyed(g, "k"), keyed(g, "other")
-	old := []ab.Permit{admit(t, k), admit(t, k), admit(t, k)}
-	others := []ab.Permit{admit(t, other), admit(t, other)}
+	old := []permit{admit(t, k), admit(t, k), admit(t, k)}
+	others := []permit{admit(t, other), admit(t, other)}
 	wantVerdict(t, fail(t, k, 2), ab.Tripped)
 	wantVerdict(t, old[0].Failure(), ab.Late)
 	wantVerdict(t, g.RecordSuccess("k"), ab.Recovered)
@@ -155,7 +155,7 @@ func TestResetAllVoidsResults(t *testing.T) {
 	admit(t, keyed(g, "recovered")).Success()
 	healthy := admit(t, keyed(g, "recovered"))
 	g.ResetAll()
-	for _, p := range []ab.Permit{absent, failing, healthy} {
+	for _, p := range []permit{absent, failing, healthy} {
 		wantVerdict(t, p.Success(), ab.Late)
 		wantVerdict(t, p.Failure(), ab.Late)
 		wantVerdict(t, p.Cancel(), ab.Late)

@@ -72,34 +72,34 @@ func TestUpdateOfAZeroGroup(t *testing.T) {
 	}
 }
 
-// A key gets the settings that PerKey returns for it now, when it is next called.
-// If PerKey panics, its caller does, and nothing has changed; results of calls
-// that were admitted before, sweeps and observers do not ask it.
+// Stored keys get the settings that PerKey returns for them in Update. One for which it
+// panics keeps its own, and the others get theirs.
 func TestUpdateOfPerKey(t *testing.T) {
 	perKey := func(n int) func(string) ab.Config {
 		return func(k string) ab.Config {
-			if k == "bad" && n == 3 {
+			if k[0] == 'b' && n == 3 {
 				panic("PerKey")
 			}
 			return ab.Config{Policy: ab.Consecutive(n)}
 		}
 	}
 	g := ab.MustNewGroup(ab.GroupConfig[string]{PerKey: perKey(9)})
-	fail(t, keyed(g, "good"), 1)
-	fail(t, keyed(g, "bad"), 1)
+	for _, k := range []string{"good", "bad", "fine", "but"} {
+		fail(t, keyed(g, k), 1)
+	}
 	p := admit(t, keyed(g, "bad"))
-	updateGroup(t, g, ab.GroupConfig[string]{PerKey: perKey(3)})
-	panics(t, "PerKey", func() { g.Allow("bad") })
-	panics(t, "PerKey", func() { g.RecordFailure("bad") })
-	g.Sweep()
-	wantState(t, g.State("bad"), ab.Closed)
+	panics(t, "PerKey", func() { g.Update(ab.GroupConfig[string]{PerKey: perKey(3)}) })
+	for _, k := range []string{"good", "fine"} {
+		wantVerdict(t, fail(t, keyed(g, k), 1), ab.Counted)
+		wantVerdict(t, fail(t, keyed(g, k), 1), ab.Tripped)
+	}
+	wantVerdict(t, fail(t, keyed(g, "bad"), 1), ab.Counted)
 	wantVerdict(t, p.Failure(), ab.Counted)
-	if s := g.Snapshot("bad"); s.Failures != 2 {
+	if s := g.Snapshot("bad"); s.Failures != 3 {
 		t.Errorf("%+v", s)
 	}
 	p.Success()
-	fail(t, keyed(g, "good"), 1) // asks for the new ones
-	wantVerdict(t, fail(t, keyed(g, "good"), 1), ab.Tripped)
+	panics(t, "PerKey", func() { g.RecordFailure("broken") })
 	updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	wantVerdict(t, fail(t, keyed(g, "bad"), 2), ab.Tripped)
 }
@@ -298,5 +298,46 @@ func TestUpdateClassifiesCallsThatRun(t *testing.T) {
 				t.Errorf("%d failures, want %d", got, before+1)
 			}
 		})
+	}
+}
+
+// What is forgotten when Update comes stays forgotten, also if the new settings would
+// remember it.
+func TestUpdateRemembersNothingForgotten(t *testing.T) {
+	for name, make := range map[string]func(*ab.Group[int]){
+		"closed":    func(g *ab.Group[int]) { g.RecordFailure(1) },
+		"open":      func(g *ab.Group[int]) { g.Trip(1, time.Second) },
+		"half-open": func(g *ab.Group[int]) { g.HalfOpen(1) },
+	} {
+		for _, forget := range []time.Duration{-1, 24 * time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				events := 0
+				c := ab.GroupConfig[int]{
+					Default:       ab.Config{Policy: ab.Consecutive(2), ProbeTimeout: time.Minute},
+					OnStateChange: func(int, ab.Event) { events++; panic("listener") },
+				}
+				g := ab.MustNewGroup(c)
+				survives(func() { make(g) })
+				time.Sleep(2 * time.Hour)
+				c.ForgetAfter, c.Default.ProbeTimeout = forget, 3*time.Hour
+				survives(func() {
+					if err := g.Update(c); err != nil {
+						t.Fatal(err)
+					}
+				})
+				if got := g.Snapshot(1); got.Failures != 0 || got.State != ab.Closed || g.Len() != 0 {
+					t.Errorf("%s: %+v, %d keys", name, got, g.Len())
+				}
+				if got := g.Config(1).ProbeTimeout; got != 3*time.Hour {
+					t.Errorf("%s: ProbeTimeout %v after Update", name, got)
+				}
+				if v := g.RecordFailure(1); v != ab.Counted {
+					t.Errorf("%s: %v, so the key was not healthy", name, v)
+				}
+				if want := map[string]int{"closed": 0, "open": 2, "half-open": 2}[name]; events != want {
+					t.Errorf("%s: %d events, want %d", name, events, want)
+				}
+			})
+		}
 	}
 }

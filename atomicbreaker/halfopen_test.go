@@ -46,7 +46,7 @@ func TestT26_HungProbe(t *testing.T) {
 func TestOverdueProbesClose(t *testing.T) {
 	subjects(t, probing(1, 3, 10*time.Second), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
-		var probes []ab.Permit
+		var probes []permit
 		for range 5 { // four of which are overdue
 			probes = append(probes, admit(t, allow))
 			reject(t, allow, ab.ErrTooManyProbes)
@@ -62,8 +62,8 @@ func TestOverdueProbesClose(t *testing.T) {
 // The failure of such a probe opens the breaker again, and what is left of its
 // period is late.
 func TestOverdueProbesOpen(t *testing.T) {
-	ends := map[string]func(ab.Permit) ab.Verdict{
-		"Failure": ab.Permit.Failure, "Trip": func(p ab.Permit) ab.Verdict { return p.Trip(0) },
+	ends := map[string]func(permit) ab.Verdict{
+		"Failure": permit.Failure, "Trip": func(p permit) ab.Verdict { return p.Trip(0) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestOverdueProbesOpen(t *testing.T) {
 func TestOverdueProbesGiveNoSlotBack(t *testing.T) {
 	subjects(t, probing(2, 31, time.Second), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
-		lost := []ab.Permit{admit(t, allow), admit(t, allow)}
+		lost := []permit{admit(t, allow), admit(t, allow)}
 		time.Sleep(2 * time.Second)
 		admit(t, allow)
 		admit(t, allow)
@@ -127,7 +127,7 @@ func TestProbeFailureRate(t *testing.T) {
 			for range 2 { // it begins anew
 				open(t, allow)
 				wantVerdict(t, admit(t, allow).Cancel(), ab.Counted)
-				lost := []ab.Permit{admit(t, allow), admit(t, allow)}
+				lost := []permit{admit(t, allow), admit(t, allow)}
 				time.Sleep(2 * time.Second)
 				var v ab.Verdict
 				for i, o := range tt.results {
@@ -236,7 +236,7 @@ func TestT31_CloseAfter(t *testing.T) {
 func TestT30_ProbeLimit(t *testing.T) {
 	subjects(t, probing(31, 31, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
-		var probes []ab.Permit
+		var probes []permit
 		for range 31 {
 			probes = append(probes, admit(t, allow))
 		}
@@ -313,7 +313,7 @@ func TestT49_ClockGoesRound(t *testing.T) {
 func TestNestedInItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(probing(1, 1, time.Minute))
-		open(t, b.Allow)
+		open(t, allow(b))
 		for range 100 {
 			_, err := ab.Execute(b, func() (int, error) {
 				return ab.Execute(b, func() (int, error) { return 1, nil })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
@@ -16,16 +17,32 @@ var noContext context.Context
 
 var errBoom = errors.New("boom")
 
+// permit is what a Permit and a GroupPermit have in common.
+type permit interface {
+	Done(error) atomicbreaker.Verdict
+	Success() atomicbreaker.Verdict
+	Failure() atomicbreaker.Verdict
+	Cancel() atomicbreaker.Verdict
+	Report(atomicbreaker.Outcome) atomicbreaker.Verdict
+	Trip(time.Duration) atomicbreaker.Verdict
+	ProbeGeneration() (int, bool)
+}
+
 // allower is what Breaker and a key of a Group have in common.
-type allower func() (atomicbreaker.Permit, error)
+type allower func() (permit, error)
+
+// allow returns Allow of a Breaker.
+func allow(b *atomicbreaker.Breaker) allower {
+	return func() (permit, error) { return b.Allow() }
+}
 
 // keyed returns Allow of one key.
 func keyed[K comparable](g *atomicbreaker.Group[K], k K) allower {
-	return func() (atomicbreaker.Permit, error) { return g.Allow(k) }
+	return func() (permit, error) { return g.Allow(k) }
 }
 
 // admit fails the test unless a call is admitted.
-func admit(t *testing.T, allow allower) atomicbreaker.Permit {
+func admit[P permit](t *testing.T, allow func() (P, error)) P {
 	t.Helper()
 	p, err := allow()
 	if err != nil {
@@ -35,7 +52,7 @@ func admit(t *testing.T, allow allower) atomicbreaker.Permit {
 }
 
 // reject fails the test unless a call is rejected with want.
-func reject(t *testing.T, allow allower, want error) {
+func reject[P permit](t *testing.T, allow func() (P, error), want error) {
 	t.Helper()
 	if _, err := allow(); !errors.Is(err, want) {
 		t.Fatalf("Allow: %v, want %v", err, want)
@@ -43,7 +60,7 @@ func reject(t *testing.T, allow allower, want error) {
 }
 
 // fail makes n admitted calls fail, and returns the last verdict.
-func fail(t *testing.T, allow allower, n int) (v atomicbreaker.Verdict) {
+func fail[P permit](t *testing.T, allow func() (P, error), n int) (v atomicbreaker.Verdict) {
 	t.Helper()
 	for range n {
 		v = admit(t, allow).Failure()

@@ -91,7 +91,7 @@ func carries[K comparable](t *testing.T, keys ...K) {
 			g.RecordFailure(keys[len(keys)-1]) // so that keys are hashed
 			keys = keys[:len(keys)-1]
 		}
-		var permits []ab.Permit
+		var permits []permit
 		for _, k := range keys {
 			permits = append(permits, admit(t, keyed(g, k)))
 		}

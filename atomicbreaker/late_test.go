@@ -17,7 +17,7 @@ func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, res
 	t.Run("Breaker", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := ab.MustNew(c)
-			f(t, b.Allow, b.Reset)
+			f(t, allow(b), b.Reset)
 		})
 	})
 	t.Run("Group", func(t *testing.T) {
@@ -33,17 +33,17 @@ var second = ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, Clos
 // T17, T22: a call admitted while closed says nothing once the breaker has
 // opened, is half-open, or has closed again.
 func TestT17_LateResults(t *testing.T) {
-	reports := map[string]func(ab.Permit) ab.Verdict{
-		"success": ab.Permit.Success,
-		"failure": ab.Permit.Failure,
-		"cancel":  ab.Permit.Cancel,
-		"ignored": func(p ab.Permit) ab.Verdict { return p.Report(ab.Ignored) },
-		"error":   func(p ab.Permit) ab.Verdict { return p.Done(errBoom) },
+	reports := map[string]func(permit) ab.Verdict{
+		"success": permit.Success,
+		"failure": permit.Failure,
+		"cancel":  permit.Cancel,
+		"ignored": func(p permit) ab.Verdict { return p.Report(ab.Ignored) },
+		"error":   func(p permit) ab.Verdict { return p.Done(errBoom) },
 	}
 	for name, report := range reports {
 		t.Run(name, func(t *testing.T) {
 			subjects(t, second, func(t *testing.T, allow allower, reset func()) {
-				var old [5]ab.Permit
+				var old [5]permit
 				for i := range old {
 					old[i] = admit(t, allow)
 				}

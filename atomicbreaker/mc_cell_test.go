@@ -33,7 +33,7 @@ func (p allotment) check(t *testing.T) {
 			config.MaxOpen = 0
 		}
 		c := &checked{t: t, Group: MustNewGroup(config)}
-		plainly(&c.counters)
+		plainly(&c.current().counters)
 		for _, a := range p.before {
 			a.Do(c)
 		}
@@ -83,7 +83,7 @@ func TestQuotaInEveryOrder(t *testing.T) {
 		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}, withheld: [2]uint64{0, 1}},
 		"a probe and a trip":          {before: after(opened, expire(k)), threads: threads{{allow(0, k)}, {tripK}}, opens: [2]int{1, 1}},
-		"ResetAll":                    {before: failing, threads: threads{{reportOp(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{1, 1}},
+		"ResetAll":                    {before: failing, threads: threads{{reportOp(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{0, 1}, withheld: [2]uint64{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t) })
 	}

@@ -45,7 +45,7 @@ func (e *ear) check(b *Breaker) {
 	if n := len(e.events); n != int(w.gen()) || last != w.state() {
 		e.m.Failf("%d events up to %v of a breaker in generation %d: %v", n, last, w.gen(), w.state())
 	}
-	if s := b.core.set.Load(); s.queue.head.Load() != nil || s.queue.waiting != nil {
+	if q := b.core.queue; q.head.Load() != nil || q.waiting != nil {
 		e.m.Failf("the queue is not empty and free")
 	}
 }
@@ -184,8 +184,8 @@ func TestListenerOrder(t *testing.T) {
 				s.early, _ = s.b.Allow()
 				s.late, _ = s.b.Allow()
 				m.Name("word", &s.b.core.word)
-				m.Name("told", &s.b.core.delivered)
-				m.Name("head", &s.b.core.set.Load().queue.head)
+				m.Name("told", &s.b.core.queue.delivered)
+				m.Name("head", &s.b.core.queue.head)
 				if p.before != nil {
 					p.before(s)
 				}

@@ -35,7 +35,7 @@ const slots = 4
 type checked struct {
 	*Group[string]
 	t       testing.TB
-	permits [slots]Permit
+	permits [slots]GroupPermit[string]
 	events  map[string]*[]Event // by key, if there is a listener
 	goOn    func()              // of a caller that was stopped, or nil
 }
@@ -70,16 +70,7 @@ func (c *checked) allow(slot int, k string) (err error) {
 
 func (c *checked) report(slot int, o Outcome) Verdict { return reportTo(c.permits[slot], o) }
 
-func reportTo(p Permit, o Outcome) Verdict {
-	switch o {
-	case Success:
-		return p.Success()
-	case Failure:
-		return p.Failure()
-	default:
-		return p.Cancel()
-	}
-}
+func reportTo(p interface{ Report(Outcome) Verdict }, o Outcome) Verdict { return p.Report(o) }
 
 func (c *checked) record(k string, o Outcome) Verdict {
 	if o == Success {
@@ -94,7 +85,7 @@ func (c *checked) resetAll()            { c.ResetAll() }
 func (c *checked) sweep()               { c.Sweep() }
 
 func (c *checked) update(settings Config) {
-	config := *configOf[string](c.Group.settings())
+	config := *c.current().set.Load().config
 	settings.OpenTimeout = config.Default.OpenTimeout
 	config.Default = settings
 	if err := c.Update(config); err != nil {
@@ -102,7 +93,7 @@ func (c *checked) update(settings Config) {
 	}
 }
 
-func (c *checked) expire(k string) { passDeadline(&c.current().find(k).core) }
+func (c *checked) expire(k string) { passDeadline(&c.current().cells.Load(k).core) }
 
 // passDeadline moves a deadline to the beginning of time, which is now.
 func passDeadline(c *core) {
@@ -116,7 +107,7 @@ func passDeadline(c *core) {
 // age makes the last call of a key, and what its deadline was, longer ago than
 // ForgetAfter.
 func (c *checked) age(k string) {
-	cell := c.current().find(k)
+	cell := c.current().cells.Load(k)
 	const ago = 2 * defaultForgetAfter
 	now := cell.settings().now()
 	cell.touched.Store(int64(now - ago))
@@ -144,7 +135,7 @@ func (c *checked) stats() string { return fmt.Sprintf("%+v", c.Stats()) }
 
 func (c *checked) look(k string) string {
 	s := Snapshot{}
-	if cell := c.current().find(k); cell != nil {
+	if cell := c.current().cells.Load(k); cell != nil {
 		s = cell.snapshot()
 	}
 	return show(s.State, s.Failures, s.Streak, s.InFlight)

@@ -106,7 +106,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 			config.OnStateChange = c.hear
 		}
 		c.Group = MustNewGroup(config)
-		plainly(&c.counters)
+		plainly(&c.current().counters)
 		return c
 	})
 }

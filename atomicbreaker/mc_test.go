@@ -191,7 +191,7 @@ func TestReport_CountersLoseUpdates(t *testing.T) {
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
 		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
-		plainly(&g.counters)
+		plainly(&g.current().counters)
 		return g
 	}
 	t.Run("failures", func(t *testing.T) { mc.Check(t, failures, opensAfterTwo(fresh)) })

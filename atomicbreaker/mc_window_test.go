@@ -20,7 +20,7 @@ const minute = time.Minute
 type ward struct {
 	m       *mc.M
 	g       *Group[string]
-	permits [2]Permit
+	permits [2]GroupPermit[string]
 
 	tripped, counted, recovered mc.Tally
 }
@@ -49,7 +49,7 @@ var (
 	permit1  = wardDeed{"Failure of 1", func(w *ward) { w.tell(w.permits[1].Failure()) }}
 	success1 = wardDeed{"Success of 1", func(w *ward) { w.permits[1].Success() }}
 	sweeps   = wardDeed{"Sweep", func(w *ward) { w.g.Sweep() }}
-	forgets  = wardDeed{"ResetAll", func(w *ward) { w.g.ResetAll() }}
+	forgets  = wardDeed{"Reset", func(w *ward) { w.g.Reset(k) }}
 	forcesK  = wardDeed{"ForceOpen", func(w *ward) { w.g.ForceOpen(k) }}
 	passes   = wardDeed{"advance by 1 min", func(w *ward) { w.m.Advance(minute) }}
 	ticks4   = wardDeed{"advance by 4 s", func(w *ward) { w.m.Advance(minute / 15) }} // one tick
@@ -91,7 +91,7 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 			c.OnStateChange = func(string, Event) {}
 		}
 		w := &ward{m: m, g: MustNewGroup(c)}
-		plainly(&w.g.counters)
+		plainly(&w.g.current().counters)
 		for _, d := range p.before {
 			d.do(w)
 		}
@@ -146,15 +146,14 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"a failure in a row and a sweep":      {trip: inARow, before: cleanKey, threads: deeds{{fails}, {sweeps}}, spare: 1},
 		"another in its place, and a sweep":   {trip: inARow, before: []wardDeed{fails}, threads: deeds{{succeeds, fails}, {sweeps}}, spare: 1},
 		"a sweep and a success":               {trip: twice, before: longAgo, threads: deeds{{success1}, {sweeps}}, spare: 2},
-		"a failure and ResetAll":              {trip: twice, before: longAgo, threads: deeds{{permit1}, {forgets, fails}}, spare: 1},
-		"a sweep and ResetAll":                {trip: twice, before: longAgo, threads: deeds{{sweeps}, {forgets, fails}}, spare: 1},
+		"a failure and Reset":                 {trip: twice, before: longAgo, threads: deeds{{permit1}, {forgets, fails}}, spare: 1},
+		"a sweep and Reset":                   {trip: twice, before: longAgo, threads: deeds{{sweeps}, {forgets, fails}}, spare: 1},
 		"two failures of a key":               {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}}, opens: true},
 		"one more than enough":                {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{fails}, {fails}}, opens: true},
 		"enough as time goes on":              {trip: twice, before: longAgo, threads: deeds{{fails}, {ticks4, fails}}, opens: true},
 		"too late to be enough":               {trip: twice, before: longAgo[:3:3], threads: deeds{{later, fails}, {sweeps}}, spare: 1},
 		"a failure and a sweep and who hears": {trip: twice, listens: true, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
 		"a failure, cleared, and sweepers":    {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
-		"a failure, a sweeper and ResetAll":   {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
 		"two failures, and it is forced":      {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
@@ -169,6 +168,7 @@ func TestWindowsLoseNothingOfThree(t *testing.T) {
 		"a failure and two sweepers":      {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
 		"two failures and a sweeper":      {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
 		"more than twice, of three":       {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
+		"a failure, a sweeper and Reset":  {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
 		"two failures of a forgotten key": {trip: FailureCount(3, 100*time.Hour), before: []wardDeed{fails, longer}, threads: deeds{{fails}, {fails}}, spare: 1},
 		"two failures of an absent key":   {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {

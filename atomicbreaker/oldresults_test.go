@@ -12,7 +12,7 @@ import (
 
 // halfOpened returns calls that were admitted while the breaker was closed,
 // and leaves it half-open with its probes in flight.
-func halfOpened(t *testing.T, allow allower, old, probes int) (permits, inFlight []ab.Permit) {
+func halfOpened(t *testing.T, allow allower, old, probes int) (permits, inFlight []permit) {
 	t.Helper()
 	for range old {
 		permits = append(permits, admit(t, allow))
@@ -25,11 +25,11 @@ func halfOpened(t *testing.T, allow allower, old, probes int) (permits, inFlight
 }
 
 // everyReport is what can be reported of a call, in turn.
-func everyReport(i int) func(ab.Permit) ab.Verdict {
-	return []func(ab.Permit) ab.Verdict{
-		ab.Permit.Success, ab.Permit.Failure, ab.Permit.Cancel,
-		func(p ab.Permit) ab.Verdict { return p.Done(errBoom) },
-		func(p ab.Permit) ab.Verdict { return p.Trip(time.Hour) },
+func everyReport(i int) func(permit) ab.Verdict {
+	return []func(permit) ab.Verdict{
+		permit.Success, permit.Failure, permit.Cancel,
+		func(p permit) ab.Verdict { return p.Done(errBoom) },
+		func(p permit) ab.Verdict { return p.Trip(time.Hour) },
 	}[i%5]
 }
 
@@ -38,7 +38,7 @@ func everyReport(i int) func(ab.Permit) ab.Verdict {
 func TestT9_FailuresWhileOpenProlongNothing(t *testing.T) {
 	byHand(t, ab.Config{Policy: ab.Consecutive(3), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 		for range 3 {
-			var old []ab.Permit
+			var old []permit
 			for range 13 {
 				old = append(old, admit(t, s.allow))
 			}
@@ -96,7 +96,7 @@ func TestT19_OldPermitsGiveNoPlaceBack(t *testing.T) {
 // breaker is open.
 func TestT20_OldSuccessesDoNotClose(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.Consecutive(5), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
-		var old []ab.Permit
+		var old []permit
 		for range 12 {
 			old = append(old, admit(t, allow))
 		}
@@ -122,7 +122,7 @@ func TestT22_SuccessesWhileOpenDoNotClose(t *testing.T) {
 		old, probes := halfOpened(t, allow, 1, 2)
 		tripped := probes[0]
 		wantVerdict(t, tripped.Failure(), ab.Tripped)
-		for _, p := range []ab.Permit{old[0], tripped, probes[1], {}} {
+		for _, p := range []permit{old[0], tripped, probes[1], ab.Permit{}, ab.GroupPermit[int]{}} {
 			for range 3 {
 				wantVerdict(t, p.Success(), ab.Late)
 				wantVerdict(t, p.Done(nil), ab.Late)
@@ -186,7 +186,7 @@ func TestT58_OneOpeningForManyFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, OnStateChange: l.add})
-		var old []ab.Permit
+		var old []permit
 		for range 10 {
 			old = append(old, admit(t, b.Allow))
 		}

@@ -107,9 +107,9 @@ func (r *report) call(f func()) { orElse(f, r.finish) }
 
 // finish reports the rest of the result.
 func (r *report) finish() {
-	if o := r.settings.owner; o != nil {
+	if of := r.core.owner; of != nil {
 		rest := *r // or every report would be on the heap
-		o.finishReport(&rest)
+		of.finishReport(&rest)
 		return
 	}
 	_, did := r.apply(word(r.core.word.Load()))

@@ -224,7 +224,7 @@ func TestSnapshotOfWindows(t *testing.T) {
 	trip := ab.AnyOf(ab.FailureRate(1, 99, time.Minute), ab.SlowRate(1, time.Second, 99, time.Minute), ab.FailureCount(99, time.Second))
 	synctest.Test(t, func(t *testing.T) {
 		b, g := ab.MustNew(ab.Config{Policy: trip}), ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: trip}})
-		for _, allow := range []allower{b.Allow, keyed(g, "k")} {
+		for _, allow := range []allower{allow(b), keyed(g, "k")} {
 			fail(t, allow, 3)
 			admit(t, allow).Success()
 			p := admit(t, allow)

@@ -286,7 +286,7 @@ func TestAnyOfOpensWithTheFirst(t *testing.T) {
 	})
 }
 
-func reportOp(p ab.Permit, bad bool) ab.Verdict {
+func reportOp(p permit, bad bool) ab.Verdict {
 	if bad {
 		return p.Failure()
 	}

@@ -105,7 +105,7 @@ func (r *report) forget(was, w word) (again bool) {
 		return false
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)
-	r.now, r.forgot = now, did && r.core.waits(r.settings, w)
+	r.now, r.forgot = now, did && !r.core.deliveredUpTo(w)
 	if did && w.mode() != closed {
 		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
 	}
@@ -128,7 +128,7 @@ func (r *report) count(w word) (again bool) {
 	if len(s.rules.windows) == 0 || r.result.outcome == Ignored || r.result.how&tripping != 0 || w.mode() != closed {
 		return false
 	}
-	if s.owner != nil && !w.watched() && !r.bad {
+	if r.core.owner != nil && !w.watched() && !r.bad {
 		return false
 	}
 	at := r.now
@@ -141,7 +141,7 @@ func (r *report) count(w word) (again bool) {
 		r.askAll(w)
 		return true
 	}
-	return s.owner != nil || !ok
+	return r.core.owner != nil || !ok
 }
 
 // open is the change of a closed word whose windows have enough failures or slow calls.
@@ -205,11 +205,11 @@ func (r *report) swap(was, w word, x *change, v Verdict) (Verdict, step, bool) {
 			*x, v = change{next: next}, Counted
 		}
 	}
-	if r.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {
+	if r.in && r.core.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {
 		x.next |= watched
 	}
 	changes, ok := x.next != w || was != w && r.bad, true
-	if s.owner != nil && (changes || held) {
+	if r.core.owner != nil && (changes || held) {
 		r.core.touchBefore(x.next, s)
 	}
 	if did.to = x.next; changes {

@@ -14,7 +14,7 @@ func meanwhile(t *testing.T, f func(g *Group[string])) *Group[string] {
 	t.Helper()
 	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: FailureCount(2, time.Hour), Jitter: 0.5}})
 	ran := false
-	g.settings().base.random = func() float64 {
+	g.current().set.Load().shared.random = func() float64 {
 		if !ran {
 			ran = true
 			f(g)
@@ -107,7 +107,7 @@ func TestT11_SuccessBeforeTheOpening(t *testing.T) {
 		}
 		healthy, _ := b.Allow()
 		between(b.core.set.Load(), healthy.Success)
-		between(g.settings().base, func() Verdict { return g.RecordSuccess("k") })
+		between(g.current().set.Load().shared, func() Verdict { return g.RecordSuccess("k") })
 		for which, fail := range []func() Verdict{
 			func() Verdict { p, _ := b.Allow(); return p.Failure() },
 			func() Verdict { return g.RecordFailure("k") },

@@ -161,4 +161,4 @@ func (b *Breaker) Stats() Stats {
 // the group.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
-func (g *Group[K]) Stats() Stats { return g.counters.stats() }
+func (g *Group[K]) Stats() Stats { return g.current().counters.stats() }

@@ -243,7 +243,7 @@ func TestStatsOfGroups(t *testing.T) {
 	g.ResetAll()
 	p.Success()
 	g.ForceOpen(1)
-	if got, want := g.Stats(), (ab.Stats{Opened: 11, Rejected: 10, Late: 1}); got != want {
+	if got, want := g.Stats(), (ab.Stats{Opened: 11, Closed: 10, Rejected: 10, Late: 1}); got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
 	h := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(k int) ab.Config { return ab.Config{Policy: ab.Consecutive(k)} }})

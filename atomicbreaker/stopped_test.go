@@ -2,13 +2,11 @@ package atomicbreaker
 
 import "testing"
 
-// kill makes a key's cell a tombstone, as retire does, and leaves the rest to
-// others, as a goroutine does that is stopped there.
-func kill(t testing.TB, g *Group[string], k string) *cell {
+// kill retires a key's cell, which is pristine.
+func kill(t testing.TB, g *Group[string], k string) *cell[string] {
 	t.Helper()
-	c := g.current().find(k)
-	w := word(c.word.Load())
-	if !w.pristine() || !c.word.CompareAndSwap(uint64(w), uint64(w.bury())) {
+	c := g.current().cells.Load(k)
+	if w := word(c.word.Load()); !w.pristine() || !c.retire(w) {
 		t.Fatalf("cell %#x cannot be killed", uint64(w))
 	}
 	return c
@@ -17,21 +15,21 @@ func kill(t testing.TB, g *Group[string], k string) *cell {
 // linger reports a success of a key, as a caller does that is stopped before it retires
 // the cell. It returns what that caller does when it goes on.
 func linger(g *Group[string], k string) (goOn func()) {
-	ks := g.current()
-	c := ks.find(k)
-	s, was := c.settings(), word(c.word.Load())
-	_, did := c.apply(was, was.stay(), result{outcome: Success, how: direct}, s)
-	if q := did.owed; q != nil {
-		q.subscriber = lingering{q.subscriber}
-		q.deliver()
+	c := g.current().cells.Load(k)
+	was := word(c.word.Load())
+	_, did := c.apply(was, was.stay(), result{outcome: Success, how: direct}, c.set.Load())
+	if did.owed != nil {
+		c.owner = lingering{c}
+		did.owed.deliver()
+		c.owner = c
 	}
-	return func() { ks.tidy(c, did.to) }
+	return func() { c.tidy(did.to) }
 }
 
-// lingering is a subscriber that is stopped before it retires a cell.
-type lingering struct{ subscriber }
+// lingering is a cell that is not retired when its events are delivered.
+type lingering struct{ owner }
 
-func (lingering) notified(*core) {}
+func (lingering) notified() {}
 
 // deafTo returns a breaker in the n-th generation of which nobody was told yet.
 func deafTo(n uint64, listener func(Event)) *Breaker {
@@ -44,7 +42,7 @@ func deafTo(n uint64, listener func(Event)) *Breaker {
 // be.
 func publish(b *Breaker, gen uint32) {
 	s := b.core.set.Load()
-	s.publish(&b.core, gen, s.event(0, change{why: ReasonReset, at: s.epoch})).deliver()
+	b.core.queue.push(gen, s.event(0, change{why: ReasonReset, at: s.epoch})).deliver()
 }
 
 // event is describe for tests.

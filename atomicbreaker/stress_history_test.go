@@ -24,7 +24,7 @@ func TestStressLongHistories(t *testing.T) {
 				b, g := ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[int]{Default: c})
 				for round := range max(rounds(20_000)/n, 3) {
 					failures := k - round%3 // k opens it
-					stressCalls(t, b.Allow, goroutines, n, failures, k, round)
+					stressCalls(t, allow(b), goroutines, n, failures, k, round)
 					stressCalls(t, keyed(g, 1), goroutines, n, failures, k, round)
 					s := b.Snapshot()
 					if of := g.Snapshot(1); of.State != s.State || of.Failures != s.Failures {
@@ -66,7 +66,7 @@ func stressCalls(t *testing.T, allow allower, goroutines, n, failures, k, seed i
 		calls[i] = true
 	}
 	r.Shuffle(n, func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
-	permits := make([]ab.Permit, n)
+	permits := make([]permit, n)
 	for i := range permits {
 		permits[i] = admit(t, allow)
 	}

@@ -21,7 +21,7 @@ func TestT3_StressProbeLimit(t *testing.T) {
 	subjects := map[string]func() (allower, func() ab.Snapshot){
 		"Breaker": func() (allower, func() ab.Snapshot) {
 			b := ab.MustNew(c)
-			return b.Allow, b.Snapshot
+			return allow(b), b.Snapshot
 		},
 		"Group": func() (allower, func() ab.Snapshot) {
 			g := ab.MustNewGroup(ab.GroupConfig[int]{Default: c})
@@ -241,7 +241,7 @@ func TestStressResetAgainstOldFailures(t *testing.T) {
 					for range before {
 						g.RecordFailure("k")
 					}
-					var permits [3]ab.Permit
+					var permits [3]permit
 					for i := range permits {
 						permits[i] = admit(t, keyed(g, "k"))
 					}
@@ -273,7 +273,7 @@ func TestStressEverything(t *testing.T) {
 	})
 	together(6, func(id int) {
 		r := rand.New(rand.NewPCG(uint64(id), 3))
-		var held []ab.Permit
+		var held []permit
 		for i := range rounds(40_000) {
 			k := r.IntN(3)
 			switch r.IntN(14) {

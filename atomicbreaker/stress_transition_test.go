@@ -130,11 +130,10 @@ func TestT4_StressWhoComesSecondLooksAgain(t *testing.T) {
 // The first failure after it is the first, and what closes the breaker does not
 // take it away.
 func TestT7_StressFirstFailureAfterAClosing(t *testing.T) {
-	closings := map[string]func(g *ab.Group[string], probe ab.Permit){
-		"RecordSuccess": func(g *ab.Group[string], _ ab.Permit) { g.RecordSuccess("k") },
-		"Reset":         func(g *ab.Group[string], _ ab.Permit) { g.Reset("k") },
-		"ResetAll":      func(g *ab.Group[string], _ ab.Permit) { g.ResetAll() },
-		"a probe":       func(_ *ab.Group[string], probe ab.Permit) { probe.Success() },
+	closings := map[string]func(g *ab.Group[string], probe permit){
+		"RecordSuccess": func(g *ab.Group[string], _ permit) { g.RecordSuccess("k") },
+		"Reset":         func(g *ab.Group[string], _ permit) { g.Reset("k") },
+		"a probe":       func(_ *ab.Group[string], probe permit) { probe.Success() },
 	}
 	for name, closes := range closings {
 		for _, policy := range []ab.Policy{ab.Consecutive(2), ab.KOfN(2, 9), ab.FailureCount(2, time.Hour)} {
@@ -146,7 +145,7 @@ func TestT7_StressFirstFailureAfterAClosing(t *testing.T) {
 			for round := range n {
 				g.RecordFailure("k")
 				g.RecordFailure("k")
-				var probe ab.Permit
+				var probe permit
 				if name == "a probe" {
 					g.ResetAll()
 					if probe = probeOf(t, g); g.State("k") != ab.HalfOpen {
@@ -178,7 +177,7 @@ func TestT7_StressFirstFailureAfterAClosing(t *testing.T) {
 }
 
 // probeOf opens a key and returns its probe, which has no rival.
-func probeOf(t *testing.T, g *ab.Group[string]) ab.Permit {
+func probeOf(t *testing.T, g *ab.Group[string]) permit {
 	t.Helper()
 	g.Trip("k", 1)
 	for g.State("k") != ab.HalfOpen {
@@ -193,7 +192,7 @@ func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 	for round := range rounds(2000) {
 		c := ab.Config{Policy: []ab.Policy{ab.Consecutive(1), ab.KOfN(1, 2), ab.FailureCount(1, time.Hour)}[round%3]}
 		b, g := ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[int]{Default: c})
-		var permits [2][3]ab.Permit
+		var permits [2][3]permit
 		for i := range 3 {
 			permits[0][i], permits[1][i] = admit(t, b.Allow), admit(t, keyed(g, 1))
 		}
@@ -216,14 +215,14 @@ func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 func TestT25_StressOldResultsAndTheTrial(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), CloseAfter: 2, ProbeTimeout: time.Hour}})
 	for round := range rounds(60) {
-		old := [3]ab.Permit{admit(t, keyed(g, "k")), admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))}
+		old := [3]permit{admit(t, keyed(g, "k")), admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))}
 		probe := probeOf(t, g)
 		var mu sync.Mutex
 		count := map[ab.Verdict]int{}
 		together(4, func(i int) {
 			jitter(i + round)
 			p := probe
-			report := ab.Permit.Success
+			report := permit.Success
 			if i > 0 {
 				p, report = old[i-1], everyReport(round+i)
 			}

@@ -55,7 +55,7 @@ func (s *settings) sameTotals(made bool) error {
 // inherit takes over the old settings on which a breaker's state depends. It reports
 // whether that changed a bound of deadlines or the windows.
 func (s *settings) inherit(old *settings) (more bool) {
-	s.epoch, s.queue, s.listens, s.counters = old.epoch, old.queue, old.listens, old.counters
+	s.epoch, s.listens, s.counters = old.epoch, old.listens, old.counters
 	more = s.openBound < old.openBound || s.leaseBound < old.leaseBound
 	s.openBound = max(s.openBound, old.openBound)
 	s.leaseBound = max(s.leaseBound, old.leaseBound)
@@ -69,8 +69,12 @@ func (s *settings) inherit(old *settings) (more bool) {
 
 // Update gives the group other settings. If a setting is wrong it changes nothing,
 // and returns an error that names the setting and its value. The state of all keys
-// stays; see Breaker.Update. With PerKey, a stored key gets its new settings, also
-// ForgetAfter and MaxOpen, when it is next called.
+// stays; see Breaker.Update. With PerKey, Update calls that for each key that is stored.
+// If PerKey panics or calls runtime.Goexit, its key keeps the settings that it has, the
+// others get theirs, and the panic goes on.
+//
+// Keys that are forgotten by the old settings are healthy from then on, as after Sweep,
+// and the old listener gets their events.
 //
 // OnStateChange replaces the listener that the group was made with, and nil silences
 // it. A group that was made without OnStateChange cannot get one.
@@ -78,39 +82,55 @@ func (s *settings) inherit(old *settings) (more bool) {
 // An operation that runs during Update uses the settings that it read first, and so
 // does SlowRate for a call that was admitted before.
 //
-// Update is lock-free. It takes effect by the CAS that installs the settings in
-// the table.
+// Update is blocking on the mutex of one bucket at a time, and on other calls of Update.
+// It takes effect for absent keys when it stores the settings, and for each stored key
+// by the CAS that installs them there.
 func (g *Group[K]) Update(c GroupConfig[K]) error {
-	if c.OnStateChange != nil && !g.listens {
+	st := g.current()
+	if c.OnStateChange != nil && !st.listens {
 		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
 	}
 	fresh, err := c.compile()
 	if err != nil {
 		return err
 	}
-	if err := fresh.base.sameTotals(g.counters.totals != nil); err != nil {
+	if err := fresh.shared.sameTotals(st.counters.totals != nil); err != nil {
 		return err
 	}
-	g.settings() // those of a zero Group
-	g.update(fresh)
+	st.adopt(fresh.shared)
+	// What is forgotten stays so, even if the new settings would remember it.
+	orElse(func() { st.sweep() }, func() { st.use(fresh) })
+	st.use(fresh)
 	return nil
 }
 
-// update is Update to settings that are valid.
-func (g *groupRoot) update(fresh *groupSettings) {
-	for {
-		old, next := g.set.Load(), *fresh
-		base := *fresh.base
-		base.inherit(old.base)
-		next.base = &base
-		if g.set.CompareAndSwap(old, &next) {
-			break
-		}
+// use makes all keys go by settings, which have been adopted.
+func (g *group[K]) use(fresh *groupSettings[K]) {
+	g.install(fresh)
+	var stored []*cell[K]
+	for _, c := range g.cells.All() {
+		stored = append(stored, c)
 	}
-	if p := g.state.Load(); p != nil {
-		// LP(Update): the CAS in renewSettings.
-		groupStateOf(p).renewSettings()
+	g.renewAll(stored)
+}
+
+// install makes absent keys go by settings.
+func (g *group[K]) install(fresh *groupSettings[K]) {
+	g.updating.Lock()
+	defer g.updating.Unlock()
+	fresh.shared.inherit(g.set.Load().shared)
+	// Keys are hashed if either settings ask for it.
+	g.hashes.Or(g.mustHash(fresh))
+	g.set.Store(fresh) // LP(Update): for absent keys
+	g.hashes.Store(g.mustHash(fresh))
+}
+
+// mustHash returns what hashes is with settings.
+func (g *group[K]) mustHash(set *groupSettings[K]) uint32 {
+	if set.shared.rules.slow || g.keys.Dynamic() {
+		return 1
 	}
+	return 0
 }
 
 // watch makes a closed word of a Breaker say whether its successes count in

@@ -138,7 +138,7 @@ func TestUpdateKeepsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, Probes: 3, CloseAfter: 9, ProbeTimeout: time.Hour}
 		b := ab.MustNew(c)
-		open(t, b.Allow)
+		open(t, allow(b))
 		p, q, r := admit(t, b.Allow), admit(t, b.Allow), admit(t, b.Allow)
 		c.Probes, c.ProbeTimeout = 2, time.Second
 		update(t, b, c)
@@ -154,7 +154,7 @@ func TestUpdateKeepsProbes(t *testing.T) {
 		update(t, b, c)
 		wantVerdict(t, r.Success(), ab.Recovered)
 
-		open(t, b.Allow)
+		open(t, allow(b))
 		p = admit(t, b.Allow)
 		admit(t, b.Allow)
 		c.ProbeTimeout = time.Hour

@@ -49,7 +49,7 @@ const (
 	tripping howReported = 1 << iota // the breaker is to open
 	wasAsked                         // TripFuncs were asked already
 	direct                           // no permit was asked for
-	looked                           // the group state was the group's, and the key may not be absent any more
+	timed                            // it is known how long the call took
 )
 
 // bad reports whether a window counts a result as bad.
@@ -127,7 +127,7 @@ func (c *core) count(stay word, r result, worst bool, s *settings, at time.Durat
 	if held == nil {
 		return full, false
 	}
-	if s.owner != nil && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
+	if s.keyed && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
 		c.touch(at, touchUnit, 0)
 	}
 	for i, ring := range held.rings {
@@ -185,12 +185,12 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 
 // watchesAll reports whether all successes count, in windows or in totals, and not
 // only those after a failure.
-func (s *settings) watchesAll() bool { return s.owner == nil && (s.rules.rates || s.totals) }
+func (s *settings) watchesAll() bool { return !s.keyed && (s.rules.rates || s.totals) }
 
 // newRing returns a Ring for a window. In a Group it is small: there are windows
 // only for keys that fail, and few keys are called by all processors at once.
 func (s *settings) newRing(window time.Duration) *ring.Ring {
-	if s.owner != nil {
+	if s.keyed {
 		return ring.NewSmall(window)
 	}
 	return ring.New(window, atomics.Stripes())

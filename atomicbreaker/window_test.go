@@ -113,7 +113,7 @@ func TestT47_WindowsHaveNoBoundaries(t *testing.T) {
 			c := ab.Config{Policy: ab.FailureCount(2, window)}
 			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 			b := ab.MustNew(c)
-			allow, reset := b.Allow, b.Reset
+			allow, reset := allow(b), b.Reset
 			if group {
 				allow, reset = keyed(g, "k"), func() { g.Reset("k") }
 			}

@@ -28,7 +28,7 @@ import "time"
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
 
-// Modes. Six is in no word; see permit.go.
+// Modes.
 const (
 	closed     = 0
 	open       = 1
@@ -36,6 +36,7 @@ const (
 	forcedOpen = 3
 	disabled   = 4
 	leaving    = 5
+	absentMode = 6 // in no word: of a permit for an absent key
 	tombstone  = 7
 )
 

@@ -1,9 +1,12 @@
 package fuzz
 
 import (
+	"slices"
+
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // What is done to a breaker by hand, and results that say for how long.
@@ -47,28 +50,48 @@ func (m *breakerMachine) doneTrip(arg byte) {
 	}
 }
 
-// update gives the breaker other settings, of which some are wrong, and some
-// take the listener away or bring it back.
+// update gives the breaker or the group other settings, of which some are wrong, and some
+// take the listener away or bring it back. A group gets or loses PerKey, too. It keeps its
+// windows: a key that has lost them may be stored for a while or not.
 func (m *breakerMachine) update(how, arg byte) {
-	was := m.ears.silent
+	s := breakerSettings(arg, arg/breakerPolicies+how*19, m.times+how)
+	if was := m.models[0].Policy; m.group != nil && (windowed(s.Policy) || windowed(was)) {
+		s.Policy = was
+	}
+	s.Totals = m.models[0].Totals
+	c, wrong := s.Config(), how == 12 || how == 14 || how == 13 && m.ears.mood == deaf
+	if wrong {
+		mood, silent, perKey := m.ears.mood, m.ears.silent, m.perKey
+		defer func() { m.ears.mood, m.ears.silent, m.perKey = mood, silent, perKey }()
+	}
 	if how%4 > 1 {
 		m.ears.silent = how%4 == 2
 	}
-	s := breakerSettings(arg, arg/breakerPolicies+how*19, m.times+how)
-	s.Totals = m.models[0].Totals
-	c := m.hearing(s.Config())
+	m.perKey = m.group != nil && how%2 == 1
 	switch {
 	case how == 12:
 		c.RecordTotals = !s.Totals
 	case how == 14:
 		c.Probes = 32
-	case how == 13 && m.ears.mood == deaf:
-		c.OnStateChange = func(ab.Event) { require.Fail(m.t, "told after all") }
-	default:
-		require.NoError(m.t, m.breaker.Update(c))
-		m.models[0].Update(s)
-		return
+	case wrong:
+		m.ears.mood, m.ears.silent = calm, false
 	}
-	require.Error(m.t, m.breaker.Update(c))
-	m.ears.silent = was
+	update := func() error { return m.breaker.Update(m.hearing(c)) }
+	if m.group != nil {
+		update = func() error { return m.group.Update(m.grouped(c, m.models[0].Forget)) }
+	}
+	if err := update(); wrong {
+		require.Error(m.t, err)
+		return
+	} else {
+		require.NoError(m.t, err)
+	}
+	for _, spec := range m.models {
+		spec.Update(s)
+	}
+}
+
+// windowed reports whether a policy counts in windows of time.
+func windowed(p model.Policy) bool {
+	return slices.ContainsFunc(p, func(r model.Rule) bool { return r.Window != 0 })
 }

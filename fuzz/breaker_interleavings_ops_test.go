@@ -178,13 +178,6 @@ func breakerRecord(key int, o ab.Outcome) breakerOp {
 }
 
 var (
-	breakerResetAll = breakerDoes("ResetAll", func(b breakers) any { b.ResetAll(); return done },
-		func(s *breakerModel, ticks int) any {
-			for key := range s.keys {
-				s.at(key, ticks).ResetAll()
-			}
-			return done
-		})
 	breakerSweep = breakerDoes("Sweep", func(b breakers) any { return b.Sweep() >= 0 },
 		func(*breakerModel, int) any { return true })
 

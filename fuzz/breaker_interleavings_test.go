@@ -22,14 +22,13 @@ func FuzzBreakerInterleavings(f *testing.F) {
 
 // breakers is what a Group does, and a Breaker where it can.
 type breakers interface {
-	Allow(string) (ab.Permit, error)
+	Allow(string) (permit, error)
 	Do(context.Context, string, func(context.Context) error) error
 	State(string) ab.State
 	Reset(string)
 	RecordSuccess(string) ab.Verdict
 	RecordFailure(string) ab.Verdict
 	IsOpen(string) bool
-	ResetAll()
 	Sweep() int
 	Len() int
 	All() iter.Seq2[string, ab.Snapshot]
@@ -43,6 +42,8 @@ type breakers interface {
 // keyed is a Group as breakers, of which nobody asks for an Update.
 type keyed struct{ *ab.Group[string] }
 
+func (g keyed) Allow(k string) (permit, error) { return g.Group.Allow(k) }
+
 func (keyed) Update(ab.Config) error { panic("a Group has no Update") }
 
 // alone is a Breaker as breakers of one key.
@@ -51,13 +52,12 @@ type alone struct {
 	b        *ab.Breaker
 }
 
-func (a alone) Allow(string) (ab.Permit, error) { return a.b.Allow() }
+func (a alone) Allow(string) (permit, error)    { return a.b.Allow() }
 func (a alone) State(string) ab.State           { return a.b.State() }
 func (a alone) IsOpen(string) bool              { return a.b.IsOpen() }
 func (a alone) RecordSuccess(string) ab.Verdict { return a.b.RecordSuccess() }
 func (a alone) RecordFailure(string) ab.Verdict { return a.b.RecordFailure() }
 func (a alone) Reset(string)                    { a.b.Reset() }
-func (a alone) ResetAll()                       { a.b.Reset() }
 func (a alone) Sweep() int                      { return 0 }
 func (a alone) Len() int                        { return 1 }
 func (a alone) Trip(_ string, d time.Duration)  { a.b.Trip(d) }
@@ -131,7 +131,7 @@ type sharedBreakers struct {
 
 type breakerPermit struct {
 	key      int
-	permit   ab.Permit
+	permit   permit
 	reported bool
 }
 
@@ -259,7 +259,7 @@ func decodeGroup(code interleave.Code, id int, inside func() (breakerOp, bool)) 
 	case 18, 19, 20:
 		return breakerRecord(key, ab.Failure)
 	case 21:
-		return breakerResetAll
+		return breakerReset(key)
 	case 22:
 		return breakerSweep
 	case 23:

@@ -31,7 +31,7 @@ type breakerListener struct {
 	missed bool             // events, while it was away
 }
 
-// hearing adds the listener to the settings of a Breaker.
+// hearing adds the listener to the settings of a Breaker, and listening to those of a Group.
 func (m *breakerMachine) hearing(c ab.Config) ab.Config {
 	if m.ears.mood != deaf && !m.ears.silent {
 		c.OnStateChange = func(e ab.Event) { m.hear("", e) }
@@ -40,7 +40,7 @@ func (m *breakerMachine) hearing(c ab.Config) ab.Config {
 }
 
 func (m *breakerMachine) listening(c ab.GroupConfig[string]) ab.GroupConfig[string] {
-	if m.ears.mood != deaf {
+	if m.ears.mood != deaf && !m.ears.silent {
 		c.OnStateChange = m.hear
 	}
 	return c

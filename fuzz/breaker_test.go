@@ -61,7 +61,7 @@ type breakerMachine struct {
 type heldPermit struct {
 	key    int
 	spec   model.Permit
-	permit ab.Permit
+	permit permit
 }
 
 var breakerNames = [breakerKeys]string{"", "db-1", "db-2"}
@@ -77,16 +77,10 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 		m.breaker = ab.MustNew(m.hearing(c))
 	case 1:
 		m.breaker, spec.Settings, m.ears.mood = new(ab.Breaker), defaultSettings, deaf
-	case 2:
+	case 2, 3:
+		m.perKey = kind%5 == 3
 		spec.Forget = forgetTime(counts ^ times)
-		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c, ForgetAfter: forgetting(spec.Forget)}))
-	case 3:
-		m.perKey = true
-		spec.Forget = forgetTime(counts ^ times)
-		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
-			Default: ab.Config{Policy: c.Policy, RecordTotals: c.RecordTotals}, PerKey: func(string) ab.Config { return c },
-			ForgetAfter: forgetting(spec.Forget),
-		}))
+		m.group = ab.MustNewGroup(m.grouped(c, spec.Forget))
 	case 4:
 		m.group, spec.Settings, m.ears.mood = new(ab.Group[string]), defaultSettings, deaf
 		spec.Forget = time.Hour
@@ -99,6 +93,16 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 	return m
 }
 
+// grouped makes settings those of a group.
+func (m *breakerMachine) grouped(c ab.Config, forget time.Duration) ab.GroupConfig[string] {
+	g := ab.GroupConfig[string]{Default: c, ForgetAfter: forgetting(forget)}
+	if m.perKey {
+		g.Default = ab.Config{Policy: c.Policy, RecordTotals: c.RecordTotals}
+		g.PerKey = func(string) ab.Config { return c }
+	}
+	return m.listening(g)
+}
+
 func (m *breakerMachine) step(op, arg byte) {
 	key := int(arg) % breakerKeys
 	if m.breaker != nil {
@@ -107,7 +111,7 @@ func (m *breakerMachine) step(op, arg byte) {
 	name, spec, more := breakerNames[key], m.models[key], op/breakerOps
 	switch op %= breakerOps; op {
 	case 0, 1:
-		var p ab.Permit
+		var p permit
 		var err error
 		returned := m.survive(func() {
 			if m.breaker != nil {
@@ -165,9 +169,7 @@ func (m *breakerMachine) step(op, arg byte) {
 	case 15:
 		m.doneTrip(arg)
 	case 16:
-		if m.breaker != nil {
-			m.update(more, arg)
-		}
+		m.update(more, arg)
 	default:
 		m.command(op, key, arg/breakerKeys)
 	}

@@ -27,7 +27,6 @@ func TestBrokenBreakerHistories(t *testing.T) {
 	reject("a State from the past", groupTrial, func(g realGroup) group { return &staleState{realGroup: g} })
 	reject("a probe too many", inTime, func(g realGroup) group { return extraProbe{g} })
 	reject("late probes that count", inTime, func(g realGroup) group { return countsLate{g} })
-	reject("a ResetAll key by key", resetAllTrial, func(g realGroup) group { return slowResetAll{g} })
 }
 
 // losesFailures counts one of several failures that come together, as a count
@@ -105,14 +104,4 @@ func (g extraProbe) Allow(k string) (permit, error) {
 		err = nil
 	}
 	return p, err
-}
-
-// slowResetAll resets one key after the other.
-type slowResetAll struct{ realGroup }
-
-func (g slowResetAll) ResetAll() {
-	for k := range breakerKeys {
-		g.Reset(breakerKey(k))
-		runtime.Gosched()
-	}
 }

@@ -61,7 +61,6 @@ func newRealBreaker(l *breakerLimits) group { return realBreaker{ab.MustNew(l.co
 func (r realBreaker) Allow(string) (permit, error)    { return r.b.Allow() }
 func (r realBreaker) State(string) ab.State           { return r.b.State() }
 func (r realBreaker) Reset(string)                    { r.b.Reset() }
-func (r realBreaker) ResetAll()                       { r.b.Reset() }
 func (r realBreaker) Trip(_ string, d time.Duration)  { r.b.Trip(d) }
 func (r realBreaker) ForceOpen(string)                { r.b.ForceOpen() }
 func (r realBreaker) Disable(string)                  { r.b.Disable() }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/fuzz/internal/history"
 )
 
 const (
@@ -276,22 +275,4 @@ func (e breakerEvent) After(c circuit) (circuit, bool) {
 		return c, c.look(e.now) == e.got
 	}
 	panic(e.op)
-}
-
-// resetAll is a ResetAll: of all keys at once.
-type resetAll struct{}
-
-func (resetAll) Kind() string   { return "ResetAll" }
-func (resetAll) String() string { return "ResetAll" }
-
-func (resetAll) After(c circuit) (circuit, bool) {
-	c.close()
-	return c, true
-}
-
-func (e resetAll) AfterAll(all history.Whole[circuit]) (history.Whole[circuit], bool) {
-	for k, c := range all {
-		all[k], _ = e.After(c)
-	}
-	return all, true
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/latchfree/latchfree/fuzz/internal/history"
 )
 
-// permit is what is used of an ab.Permit.
+// permit is what is used of an ab.Permit and an ab.GroupPermit.
 type permit interface {
 	Success() ab.Verdict
 	Failure() ab.Verdict
@@ -32,7 +32,6 @@ type group interface {
 	State(k string) ab.State
 	IsOpen(k string) bool
 	Reset(k string)
-	ResetAll()
 	All() iter.Seq2[string, ab.Snapshot]
 	Len() int
 }
@@ -350,35 +349,4 @@ var halfOpenKinds = []string{"Allow " + ab.ErrTooManyProbes.Error(), "State Half
 
 func TestGroupHistoriesInTime(t *testing.T) {
 	history.Check(t, timedTrial(2, newGroup), halfOpenKinds...)
-}
-
-// resetAllTrial uses two keys and resets both together.
-func resetAllTrial(fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
-	return func(*rand.Rand) history.Trial[circuit] {
-		limits := &breakerLimits{threshold: 2, probes: 1, closeAfter: 1}
-		g := fresh(limits)
-		return history.Trial[circuit]{
-			Init: circuit{limits: limits}, Whole: true, Clients: 3,
-			Work: func(c *history.Client[circuit]) {
-				w := &breakerClient{Client: c, group: g, held: map[string]permit{}}
-				for range 2 {
-					w.Meet(1)
-					for range 4 {
-						if w.IntN(4) == 0 {
-							from := w.Now()
-							w.group.ResetAll()
-							w.Add(history.AllKeys, from, resetAll{})
-							continue
-						}
-						w.operate(w.IntN(2))
-						w.Pause()
-					}
-				}
-			},
-		}
-	}
-}
-
-func TestResetAllHistories(t *testing.T) {
-	history.Check(t, resetAllTrial(newGroup), "ResetAll", "report Late", "record Tripped")
 }

@@ -23,7 +23,6 @@ func (b oneBreaker) Allow(string) (permit, error) { return b.Breaker.Allow() }
 func (b oneBreaker) State(string) ab.State        { return b.Breaker.State() }
 func (b oneBreaker) IsOpen(string) bool           { return b.Breaker.State() == ab.Open }
 func (b oneBreaker) Reset(string)                 { b.Breaker.Reset() }
-func (b oneBreaker) ResetAll()                    { b.Breaker.Reset() }
 func (b oneBreaker) Len() int                     { return 1 }
 
 func (b oneBreaker) Do(ctx context.Context, _ string, fn func(context.Context) error) error {

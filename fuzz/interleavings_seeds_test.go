@@ -84,5 +84,5 @@ func TestBreakerInterleavingsSeeds(t *testing.T) {
 		"Permit.Trip = Counted", "Permit.Trip = Tripped", "Permit.Trip = Late", "RecordSuccess = Late",
 		"Trip", "ForceOpen", "Disable", "Update = <nil>",
 		"State = Closed", "State = Open", "State = HalfOpen", "State = ForcedOpen", "State = Disabled", "State = Shadow", "IsOpen = true", "IsOpen = false",
-		"Snapshot", "Reset", "ResetAll", "Sweep", "Tick")
+		"Snapshot", "Reset", "Sweep", "Tick")
 }

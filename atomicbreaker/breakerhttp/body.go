@@ -16,7 +16,7 @@ type body struct {
 	t        *Transport
 	req      *http.Request
 	upload   *upload
-	permit   atomicbreaker.Permit
+	permit   atomicbreaker.GroupPermit[string]
 	reported atomics.Bool // false → true once, by the caller that then uses the permit
 }
 

@@ -97,12 +97,12 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // Group and key: a half-open breaker would reject its own probe.
 //
 // Handler is wait-free. It takes effect at once, and requests as Group.Allow
-// and Permit.Done do.
+// and GroupPermit.Done do.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("breakerhttp: Middleware.Handler called with a nil handler")
 	}
-	// LP(Handler): Group.Allow and the methods of Permit, for each request.
+	// LP(Handler): Group.Allow and the methods of GroupPermit, for each request.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(next, w, r) })
 }
 

@@ -4,7 +4,7 @@ import "github.com/latchfree/latchfree/atomicbreaker"
 
 // classified reports what classify says of a call, and a failure if that does not
 // return. It runs user code.
-func classified(p atomicbreaker.Permit, classify func() atomicbreaker.Outcome) {
+func classified(p atomicbreaker.GroupPermit[string], classify func() atomicbreaker.Outcome) {
 	returned := false
 	defer func() {
 		if !returned {

@@ -18,7 +18,7 @@ type response struct {
 	m        *Middleware
 	req      *http.Request
 	in       *incoming // nil if the request has no body
-	permit   atomicbreaker.Permit
+	permit   atomicbreaker.GroupPermit[string]
 	status   int  // of the final answer, 0 before it
 	unread   bool // the body had failed before that
 	reported bool // false → true once, before the permit is used

@@ -117,7 +117,7 @@ func MustNewTransport(c TransportConfig) *Transport {
 // as it is, which refuses it.
 //
 // RoundTrip is lock-free outside Base and the functions of the configuration,
-// and blocking as Group.Allow and Permit.Done are. It takes effect as they do.
+// and blocking as Group.Allow and GroupPermit.Done are. It takes effect as they do.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil || req.URL == nil || req.URL.Host == "" {
 		return t.base().RoundTrip(req)
@@ -127,7 +127,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Err() != nil {
 		return nil, context.Cause(req.Context())
 	}
-	// LP(RoundTrip): Group.Allow and the methods of Permit.
+	// LP(RoundTrip): Group.Allow and the methods of GroupPermit.
 	var err error
 	c.key = t.key(req)
 	if c.permit, err = t.Group().Allow(c.key); err != nil {

@@ -13,7 +13,7 @@ type trip struct {
 	t      *Transport
 	req    *http.Request
 	key    string
-	permit atomicbreaker.Permit
+	permit atomicbreaker.GroupPermit[string]
 	stage  stage
 	resp   *http.Response
 }

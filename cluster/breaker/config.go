@@ -40,7 +40,8 @@ type Config[K ~string] struct {
 	// for example with [Halved]. It is given the settings that the key has otherwise.
 	// With Suspect, no report opens a key: its own results decide, sooner. Nil means that
 	// a report opens the key. Suspect is called as GroupConfig.PerKey is, and what is
-	// said there holds for it too.
+	// said there holds for it too. When suspicions begin or end, both are called for each
+	// stored key on a goroutine of the group, and a panic in them ends the program.
 	Suspect func(K, atomicbreaker.Config) atomicbreaker.Config
 
 	// MaxPending bounds the hints that wait for the engine, one for each key. More are

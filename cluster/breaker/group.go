@@ -80,7 +80,8 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	g.work(ctx, func() { g.publishAll(ctx, js) })
 	g.work(ctx, func() { f.run(ctx) })
 	if g.suspects != nil {
-		g.work(ctx, func() { g.followSuspects(ctx) })
+		g.work(ctx, func() { g.suspects.follow(ctx) })
+		g.work(ctx, func() { g.settleSuspects(ctx) })
 	}
 	return g, nil
 }
@@ -147,24 +148,28 @@ func (g *Group[K]) publish(h hint) bool {
 // settings of hints stay.
 func (g *Group[K]) Update(c atomicbreaker.GroupConfig[K]) error {
 	next := g.listened(c)
-	if err := g.Group.Update(next); err != nil {
-		return err
-	}
-	g.current.Store(&next)
-	g.settle()
-	return nil
+	var err error
+	defer func() {
+		if err == nil { // also if PerKey does not return: the local group has the settings then
+			g.current.Store(&next)
+			g.settle()
+		}
+	}()
+	err = g.Group.Update(next)
+	return err
 }
 
-// settle gives the local group its current settings again, so that stored keys look at
-// them. Whoever is the last to do so finds that they are still current.
+// settle gives the local group its current settings again, so that it asks for those of
+// its stored keys. Whoever is the last to do so finds that they are still current, even if
+// PerKey or Suspect does not return.
 func (g *Group[K]) settle() {
-	for {
-		c := g.current.Load()
-		g.Group.Update(*c) // it returns no error: it has accepted them before
-		if g.current.Load() == c {
-			return
+	c := g.current.Load()
+	defer func() {
+		if g.current.Load() != c {
+			g.settle()
 		}
-	}
+	}()
+	g.Group.Update(*c) // it returns no error: it has accepted them before
 }
 
 // Wait returns when the group has heard all hints that were in the stream when the group

@@ -141,6 +141,11 @@ func (f *follower[K]) act(k K, rest time.Duration) {
 	if f.g.State(k) != atomicbreaker.Closed {
 		return // it knows by itself, or an operator has decided
 	}
+	f.trip(k, rest)
+}
+
+// trip opens k, unless its state has changed since act has looked at it.
+func (f *follower[K]) trip(k K, rest time.Duration) {
 	permit, err := f.g.Allow(k)
 	if err != nil {
 		return

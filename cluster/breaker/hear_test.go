@@ -3,6 +3,7 @@ package breaker
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,27 +139,15 @@ func TestKeysLeaveBetween(t *testing.T) {
 }
 
 // A report opens no key whose probes decide since the follower has looked: here an operator
-// makes it half-open while the report takes its permit.
+// makes it half-open before the report takes its permit.
 func TestReportMeetsProbes(t *testing.T) {
-	var g *Group[string]
-	armed, met := false, false
-	f := listener(t, func(c *Config[string]) {
-		c.Group.PerKey = func(k string) atomicbreaker.Config {
-			if armed {
-				armed, met = false, true
-				g.Group.HalfOpen(k)
-			}
-			return atomicbreaker.Config{}
-		}
-	})
-	g = f.g
-	g.RecordFailure("db")
-	require.NoError(t, g.Update(g.config.Group)) // so that stored keys ask again
-	armed = true
-	f.tell(hint{Kind: tripped, For: time.Minute}, 0)
-	require.True(t, met)
-	require.Equal(t, atomicbreaker.HalfOpen, g.State("db"))
-	require.Zero(t, g.Snapshot("db").InFlight)
+	f := listener(t)
+	f.g.RecordFailure("db")
+	f.g.Group.HalfOpen("db")
+	f.trip("db", time.Minute)
+	require.Equal(t, atomicbreaker.HalfOpen, f.g.State("db"))
+	require.Zero(t, f.g.Snapshot("db").InFlight)
+	require.Zero(t, f.g.Hints().Applied)
 }
 
 // A clock that is minutes off makes a replica ignore old reports, or open for up to MaxOpenTimeout, and
@@ -335,6 +324,58 @@ func TestSuspectExits(t *testing.T) {
 	f.g.RecordFailure("db")
 	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
 	f.g.Close()
+}
+
+// Suspicions that begin while the group asks for settings make it ask once more, and not once
+// for each.
+func TestSuspicionsSettleTogether(t *testing.T) {
+	const keys = 100
+	var asked atomic.Int64
+	asks, goOn := make(chan struct{}, 1), make(chan struct{})
+	f := listener(t, func(c *Config[string]) {
+		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
+			asked.Add(1)
+			select {
+			case asks <- struct{}{}:
+			default:
+			}
+			<-goOn
+			return c
+		}
+	})
+	key := func(i int) string { return fmt.Sprint("db", i) }
+	for i := range keys {
+		f.g.RecordFailure(key(i))
+	}
+	f.tell(hint{Kind: tripped, Key: key(0), For: time.Minute}, 0)
+	<-asks
+	for i := range keys {
+		f.tell(hint{Kind: tripped, Key: key(i), For: time.Minute}, 0)
+	}
+	close(goOn)
+	last := int64(-1)
+	require.Eventually(t, func() bool {
+		before := last
+		last = asked.Load()
+		return last == before && last >= keys
+	}, 20*time.Second, 50*time.Millisecond)
+	f.g.Close()
+	require.Less(t, asked.Load(), int64(keys*keys/2))
+}
+
+// An Update stays even if the PerKey that comes with it does not return for some keys.
+func TestUpdateStaysIfPerKeyPanics(t *testing.T) {
+	f := listener(t)
+	f.g.RecordFailure("panics") // so that it is stored
+	c := atomicbreaker.GroupConfig[string]{PerKey: func(k string) atomicbreaker.Config {
+		if k == "panics" {
+			panic("injected")
+		}
+		return atomicbreaker.Config{Policy: atomicbreaker.Consecutive(7)}
+	}}
+	require.PanicsWithValue(t, "injected", func() { f.g.Update(c) })
+	require.PanicsWithValue(t, "injected", f.g.settle)
+	require.Equal(t, "Consecutive(7)", f.g.Config("db").Policy.String())
 }
 
 // A report that would open more keys than GroupConfig.MaxOpen allows opens none, and counts as a

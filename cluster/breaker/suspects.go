@@ -9,13 +9,17 @@ import (
 
 // suspects are the keys that other replicas report open, until the reports end.
 type suspects[K ~string] struct {
-	until *shardedregistry.Registry[K, time.Time]
+	until   *shardedregistry.Registry[K, time.Time]
+	changed chan struct{} // has room for one: there is something to settle
 }
 
 func newSuspects[K ~string]() *suspects[K] {
-	return &suspects[K]{shardedregistry.MustNew(shardedregistry.Config[K, time.Time]{
-		TTL: func(_ K, until time.Time) time.Duration { return time.Until(until) },
-	})}
+	return &suspects[K]{
+		until: shardedregistry.MustNew(shardedregistry.Config[K, time.Time]{
+			TTL: func(_ K, until time.Time) time.Duration { return time.Until(until) },
+		}),
+		changed: make(chan struct{}, 1),
+	}
 }
 
 func (s *suspects[K]) has(k K) bool {
@@ -38,10 +42,27 @@ func (s *suspects[K]) remove(k K) { s.until.Delete(k) }
 
 func (s *suspects[K]) removeAll() { s.until.Clear() }
 
-// followSuspects makes the local group look at the settings of its keys again when a
-// suspicion begins or ends.
-func (g *Group[K]) followSuspects(ctx context.Context) {
-	for range g.suspects.until.WatchSnapshot(ctx) {
-		g.settle()
+// follow notes that suspicions begin and end. It does not wait for what that leads to.
+func (s *suspects[K]) follow(ctx context.Context) {
+	for range s.until.WatchSnapshot(ctx) {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// settleSuspects makes the local group ask for the settings of its stored keys again when
+// suspicions have begun or ended. Those that do while it asks make it ask once more, so
+// many together do not cost the product of their number and that of the keys. If Suspect
+// does not return, the other keys have their settings.
+func (g *Group[K]) settleSuspects(ctx context.Context) {
+	for {
+		select {
+		case <-g.suspects.changed:
+			g.settle()
+		case <-ctx.Done():
+			return
+		}
 	}
 }

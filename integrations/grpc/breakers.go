@@ -80,7 +80,8 @@ func (g breakerGate) enter(ctx context.Context, target, method string) (a admiss
 	if g.config.Breaker != nil {
 		a.permit, err = g.config.Breaker.Allow()
 	} else {
-		a.permit, err = g.config.Group.Allow(g.config.Key(ctx, target, method))
+		a.group = true
+		a.keyed, err = g.config.Group.Allow(g.config.Key(ctx, target, method))
 	}
 	return a, err
 }

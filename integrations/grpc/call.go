@@ -23,12 +23,16 @@ type gate interface {
 // An admission knows where the end of a call is reported. It is no interface and no
 // function, so that a unary call does not allocate it.
 type admission struct {
+	group    bool // keyed, and not permit
 	permit   atomicbreaker.Permit
-	throttle *throttle.Throttle // nil: permit
+	keyed    atomicbreaker.GroupPermit[string]
+	throttle *throttle.Throttle // nil: one of the others
 }
 
 func (a admission) report(o atomicbreaker.Outcome) {
 	switch {
+	case a.group:
+		a.keyed.Report(o)
 	case a.throttle == nil:
 		a.permit.Report(o)
 	case o == atomicbreaker.Success || o == atomicbreaker.Ignored:

@@ -51,7 +51,7 @@ func TestGroupCounts(t *testing.T) {
 	meter, collect := reader(t)
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpen: 1, Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)}})
 	first(latchotel.Group(meter, "g", g, latchotel.GroupOptions[int]{}))
-	var late [7]atomicbreaker.Permit
+	var late [7]atomicbreaker.GroupPermit[int]
 	for i := range late {
 		late[i] = first(g.Allow(-1))
 	}

@@ -50,10 +50,9 @@ func TestProgressIsNoBetterThanTheCode(t *testing.T) {
 // aside lists what operations do not do, of which the analysis knows less than a reader:
 // calls of what begins with callee in what begins with of.
 var aside = []struct{ of, callee, why string }{
-	{"atomicbreaker.Breaker.", "atomicbreaker.groupState.", "the settings of a Breaker have no owner"},
-	{"atomicbreaker.Breaker.", "atomicbreaker.keyQueue.", "only groups have queues of keys"},
-	{"atomicbreaker.Execute", "atomicbreaker.groupState.", "it takes a Breaker"},
-	{"atomicbreaker.Execute", "atomicbreaker.keyQueue.", "it takes a Breaker"},
+	{"atomicbreaker.Breaker.", "atomicbreaker.cell.", "a Breaker's core has no owner"},
+	{"atomicbreaker.Permit.", "atomicbreaker.cell.", "it is of a Breaker"},
+	{"atomicbreaker.Execute", "atomicbreaker.cell.", "it takes a Breaker"},
 	{"shardedregistry.", "shardedregistry.fingerprints.verify", "Config.Fingerprint, for tests, says that operations block with it"},
 }
 

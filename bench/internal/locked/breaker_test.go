@@ -51,7 +51,7 @@ func TestBreakersBehaveLikeOurs(t *testing.T) {
 				}})
 				theirs := make()
 				type call struct {
-					permit atomicbreaker.Permit
+					permit atomicbreaker.GroupPermit[string]
 					stay   uint64
 				}
 				var calls []call

@@ -69,16 +69,13 @@ func (b *Breaker) count(c call) *Rule {
 // Pristine reports whether the key is as good as one that was never used.
 func (b *Breaker) Pristine() bool { return b.state == ab.Closed && count(b.recent) == 0 && !b.watched }
 
-// ResetAll is for this key. Nobody is told of a pristine one, nor of a closed one that was forgotten.
+// ResetAll is for this key. A pristine one, or one that is forgotten now, is not told of.
 func (b *Breaker) ResetAll() {
-	if b.state == ab.Closed {
-		b.forget()
-	}
+	b.forget()
 	pristine, told, stats := b.Pristine(), b.Events, b.Stats
 	if b.set(ab.Closed, ab.ReasonReset, 0); pristine {
-		b.Events = told
+		b.Events, b.Stats = told, stats
 	}
-	b.Stats = stats
 }
 
 // Sweep forgets what it may, and gives up the windows of a healthy key.

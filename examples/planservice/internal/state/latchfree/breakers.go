@@ -23,7 +23,7 @@ type Breakers struct {
 
 // Group is what Breakers needs of a group of breakers.
 type Group interface {
-	Allow(strategy string) (atomicbreaker.Permit, error)
+	Allow(strategy string) (atomicbreaker.GroupPermit[string], error)
 	Reset(strategy string)
 	ResetAll()
 	Snapshot(strategy string) atomicbreaker.Snapshot

@@ -1,0 +1,228 @@
+package atomicbreaker
+
+import (
+	"context"
+	"time"
+)
+
+// GroupPermit is the Permit of a call for a key of a Group: see there. If the key was
+// absent when the call was admitted, and has opened and recovered since, the report is
+// Late. It is also Late if more than 4,000 keys have recovered meanwhile.
+//
+// A GroupPermit is a value and costs no allocation. The zero GroupPermit belongs to no
+// group: all its reports are Late.
+type GroupPermit[K comparable] struct {
+	cell *cell[K] // that admitted the call; if the key was absent, group.healthy
+	key  K
+	bits uint64 // as in a Permit; if the key was absent, see absentBits
+}
+
+// absentBits returns the bits of a permit for a key that was absent after n departures:
+// n modulo 2^20 in place of a generation, with a mode of its own. The payload is 1 + the
+// key's slot of the filter, or 0 if that is not known, unless it says when the call
+// began.
+func absentBits(n uint64) word { return word(absentMode<<modeShift | n&genMask<<genShift) }
+
+func (p GroupPermit[K]) absent() bool { return decoded(p.bits).mode() == absentMode }
+
+// since returns the number of departures at which the key was absent.
+func (p GroupPermit[K]) since() uint64 {
+	last := p.cell.group.departures.count.Load()
+	return last - (last-uint64(decoded(p.bits).gen()))&genMask
+}
+
+// Done reports how the call ended: nil is a success, and Config.Classify
+// decides about other errors; see Permit.Done.
+//
+// Done is lock-free, and blocking on a bucket's mutex when the key enters or leaves the
+// table, or a listener is called. It takes effect by one CAS, or when the state is
+// read if it changes nothing.
+func (p GroupPermit[K]) Done(err error) Verdict {
+	return p.done(nil, err) //lint:ignore SA1012 done takes none
+}
+
+// done is Done for a call whose context is known, or nil.
+func (p GroupPermit[K]) done(ctx context.Context, err error) Verdict {
+	if err == nil {
+		return p.Success()
+	}
+	var s *settings
+	switch { // user code may run here. A key that is absent holds no slot, so nothing is lost if PerKey panics
+	case p.cell == nil:
+	case p.absent():
+		s = p.cell.group.settingsOf(p.key)
+	default:
+		s = p.cell.set.Load()
+	}
+	classified := false
+	defer func() {
+		if !classified {
+			p.report(result{outcome: Failure}, s)
+		}
+	}()
+	o := s.outcome(ctx, err)
+	classified = true
+	return p.report(result{outcome: o}, s)
+}
+
+// Success reports that the call succeeded.
+//
+// Success is lock-free, and blocking on a bucket's mutex when the key leaves the
+// table, or a listener is called. It takes effect by one CAS, or when the state is read
+// if it changes nothing.
+func (p GroupPermit[K]) Success() Verdict {
+	// LP(Success): an absent key stays pristine.
+	if c := p.cell; c != nil && c.group.linked.Load() == 0 && p.bits == uint64(absentBits(c.group.departures.count.Load())) && c.group.counters.totals == nil {
+		return Counted
+	}
+	return p.report(result{outcome: Success}, nil)
+}
+
+// Failure reports that the call failed.
+//
+// Failure is lock-free, and blocking on a bucket's mutex when the key enters the
+// table, or a listener is called. It takes effect by one CAS, or when the state is read
+// if it comes too late.
+func (p GroupPermit[K]) Failure() Verdict { return p.report(result{outcome: Failure}, nil) }
+
+// Cancel reports that the call says nothing about the thing called, and gives its
+// slot back if it was a probe.
+//
+// Cancel is lock-free, and blocking on a bucket's mutex when the key leaves the table.
+// It takes effect by one CAS, or when the state is read if it changes nothing.
+func (p GroupPermit[K]) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil) }
+
+// Report reports an outcome that the caller has found out: a Success as the method
+// Success does, an Ignored as Cancel, and any other as Failure.
+//
+// Report is lock-free, and blocking on a bucket's mutex when the key enters or leaves
+// the table, or a listener is called. It takes effect as the method does that it calls.
+func (p GroupPermit[K]) Report(o Outcome) Verdict {
+	// LP(Report): in Success, Cancel or Failure.
+	switch o {
+	case Success:
+		return p.Success()
+	case Ignored:
+		return p.Cancel()
+	default:
+		return p.Failure()
+	}
+}
+
+// Trip reports a failure that says for how long further calls are useless; see
+// Permit.Trip.
+//
+// Trip is lock-free, and blocking on a bucket's mutex when the key enters the table, or
+// a listener is called. It takes effect by one CAS, or when the state is read if it
+// comes too late.
+func (p GroupPermit[K]) Trip(d time.Duration) Verdict {
+	return p.report(result{outcome: Failure, how: tripping, open: d}, nil)
+}
+
+// report reports a result. Non-nil settings are those by which it was classified.
+func (p GroupPermit[K]) report(r result, s *settings) Verdict {
+	c := p.cell
+	if c == nil {
+		return Late
+	}
+	g := c.group
+	g.counters.total(r.outcome)
+	w := decoded(p.bits)
+	if !p.absent() {
+		if inverted(p.bits) {
+			r.how, r.took = r.how|timed, took(p.bits, c.set.Load())
+		}
+		return g.reportTo(c, w.stay(), r, s)
+	}
+	if inverted(p.bits) {
+		r.how, r.took = r.how|timed, took(p.bits, g.set.Load().shared)
+	} else if slot := w & payloadMask; slot != 0 && !r.mayMatter() && g.freeSlot(uint64(slot-1)) && w.stay() == absentBits(g.departures.count.Load()) {
+		// LP(Done): an absent key stays pristine.
+		return Counted
+	}
+	return g.reportFor(p.key, g.hash(p.key, 0), p.since(), r, s)
+}
+
+// mayMatter reports whether a result can make an absent key present.
+func (r result) mayMatter() bool {
+	return r.outcome != Success && r.outcome != Ignored || r.how&timed != 0
+}
+
+// reportTo reports the result of a call that a cell has admitted in a stay.
+func (g *group[K]) reportTo(c *cell[K], stay word, r result, s *settings) Verdict {
+	v, did := c.apply(word(c.word.Load()), stay, r, c.set.Load())
+	if did.to.mode() != tombstone {
+		c.finish(did, v)
+		return v
+	}
+	c.await()
+	if stay.mode() != closed || did.to != stay.bury() {
+		return g.counters.verdict(v)
+	}
+	// The cell has died without having changed since it admitted the call, which
+	// therefore stays good.
+	return g.reportFor(c.key, g.hash(c.key, 0), c.since.Load(), r.after(did), s)
+}
+
+// reportFor reports the result of a call that no living cell has admitted: its key was
+// pristine after since departures.
+//
+// It retries only if a cell has died.
+func (g *group[K]) reportFor(k K, hash, since uint64, r result, s *settings) Verdict {
+	matters := r.mayMatter()
+	if matters && (r.outcome == Success || r.outcome == Ignored) {
+		if s == nil {
+			s = g.settingsOf(k)
+		}
+		matters = r.outcome == Success && s.rules.tooSlow(r)
+	}
+	for {
+		var c *cell[K]
+		if !matters {
+			c = g.find(k, hash)
+		} else if c = g.obtain(k, hash, s); c == nil {
+			return g.counters.verdict(Late) // not equal to itself, so nothing to remember
+		}
+		// The cell, or its absence, comes first: later transitions of the key are
+		// transitions of this cell.
+		switch late := g.departures.departed(since, hash); {
+		case late:
+			// LP(Done): late when the departure was seen. If obtain made the
+			// cell, there is no more reason for it.
+			if c != nil && c.word.Load() == 0 {
+				c.retire(0)
+			}
+			return g.counters.verdict(Late)
+		case c == nil:
+			// LP(Done): an absent key stays pristine.
+			return Counted
+		}
+		v, did := c.apply(word(c.word.Load()), 0, r, c.set.Load()) // zero: the cell's first stay
+		if did.to.mode() != tombstone {
+			c.finish(did, v)
+			return v
+		}
+		c.await()
+		r = r.after(did)
+	}
+}
+
+// finishReport reports what is left of a result whose TripFunc has not returned. It
+// is the end of reportTo, reportFor or record.
+func (c *cell[K]) finishReport(work *report) {
+	v, did := work.apply(word(c.word.Load()))
+	r := work.result
+	r.how |= wasAsked
+	switch {
+	case did.to.mode() != tombstone:
+		c.finish(did, v)
+	case r.how&direct != 0:
+		c.await()
+		c.group.record(c.key, r)
+	case work.stay.mode() == closed && did.to == work.stay.bury():
+		c.await()
+		c.group.reportFor(c.key, c.group.hash(c.key, 0), c.since.Load(), r, nil)
+	default:
+		c.group.counters.verdict(v)
+	}
+}
