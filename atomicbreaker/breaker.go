@@ -7,12 +7,11 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Breaker stops calls to something that keeps failing, and lets a few
-// through from time to time to find out whether it works again. See Config for
-// its settings.
+// Breaker stops calls to something that keeps failing, and finds out by a few of them
+// whether it works again.
 //
-// The zero Breaker is closed and has the default settings. A Breaker must not
-// be copied after first use. All methods may be called concurrently.
+// The zero Breaker is closed and has the default settings. Do not copy a Breaker after
+// first use. All methods may be called concurrently.
 type Breaker struct {
 	_ atomics.NoCopy
 	// Breakers often lie in larger structs or slices. The padding keeps a
@@ -22,8 +21,7 @@ type Breaker struct {
 	_    [2*atomics.CacheLineSize - unsafe.Sizeof(core{})]byte
 }
 
-// New returns a closed Breaker, or an error that names the setting that is
-// wrong and its value.
+// New returns a closed Breaker, or an error that names the wrong setting and its value.
 func New(c Config) (*Breaker, error) {
 	s, err := c.compile()
 	if err != nil {
@@ -59,16 +57,12 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
-// Allow asks whether a call may be made now. If it may, the caller must report the
-// result of the call once through the Permit. Otherwise the error is ErrOpen or
-// ErrTooManyProbes, which both match ErrRejected.
+// Allow asks whether a call may be made now. If so, report its result once through the
+// Permit. Otherwise the error is ErrOpen or ErrTooManyProbes. A probe that is never
+// reported keeps its slot for Config.ProbeTimeout; other permits need no report.
 //
-// A permit that is never reported does no harm while the breaker is closed.
-// A probe that is never reported keeps its slot for Config.ProbeTimeout.
-//
-// Allow is wait-free while the breaker is closed, and lock-free otherwise. It
-// takes effect when the state is read or, if the call is a probe, by the CAS
-// that takes its slot.
+// Allow is wait-free while the breaker is closed, else lock-free. It takes effect by one
+// load or, for a probe, CAS.
 func (b *Breaker) Allow() (Permit, error) {
 	// LP(Allow): a closed breaker admits when its word is read.
 	w := b.core.word.Load()
@@ -91,14 +85,10 @@ func (b *Breaker) allowSlow() (Permit, error) {
 	return p, nil
 }
 
-// Do calls fn if the breaker admits it, and returns its error or that of
-// Allow. The error is classified by Config.Classify. If fn panics or calls
-// runtime.Goexit, the call has failed, and the panic goes on with its stack.
-//
-// fn must not call the same breaker: see the package documentation.
-//
-// If ctx is already done, Do does not call fn, and returns the cause. It panics if
-// ctx or fn is nil.
+// Do calls fn if the breaker admits it, and returns its error, on which Config.Classify
+// decides, or that of Allow. If fn panics or calls runtime.Goexit, the call has failed, and
+// the panic goes on. If ctx is already done, Do returns its cause. It panics if ctx or fn
+// is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {
@@ -112,12 +102,11 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error 
 	return p.run(ctx, fn)
 }
 
-// RecordSuccess reports a success of a call that has no permit. It clears the failures
-// of a closed breaker, and closes an open or half-open one, for which the verdict is
-// Recovered. It is Late only while the breaker is ForcedOpen.
+// RecordSuccess reports a success without a permit. It clears the failures of a closed
+// breaker, and closes an open or half-open one, with the verdict Recovered. It is Late only
+// while the breaker is ForcedOpen.
 //
-// RecordSuccess is lock-free. It takes effect by one CAS, or when the state is read if
-// it changes nothing.
+// RecordSuccess is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) RecordSuccess() Verdict {
 	// LP(RecordSuccess): nothing to change in a closed breaker without failures.
 	if word(b.core.word.Load()).pristine() {
@@ -126,12 +115,11 @@ func (b *Breaker) RecordSuccess() Verdict {
 	return b.record(Success)
 }
 
-// RecordFailure reports a failure of a call that has no permit. It counts against a
-// closed breaker, and opens one that is half-open or whose open time has passed. While
-// the breaker is open the failure is Late.
+// RecordFailure reports a failure without a permit. It counts against a closed breaker, and
+// opens one that is half-open or whose open time has passed. While the breaker is open it
+// is Late.
 //
-// RecordFailure is lock-free. It takes effect by one CAS, or when the state is read if
-// it is late.
+// RecordFailure is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) RecordFailure() Verdict { return b.record(Failure) }
 
 // record reports a result that no permit was asked for.
@@ -141,9 +129,8 @@ func (b *Breaker) record(o Outcome) Verdict {
 	return b.core.conclude(was, was.stay(), result{outcome: o, how: direct}, s)
 }
 
-// IsOpen reports whether a call would be rejected outright: whether the breaker is Open
-// or ForcedOpen. It is false again as soon as the open time has passed, for all callers
-// alike; only Allow limits the number of probes.
+// IsOpen reports whether the breaker is Open or ForcedOpen. It is false as soon as the open
+// time has passed; only Allow limits the number of probes.
 //
-// IsOpen is wait-free. It takes effect when the state is read.
+// IsOpen is wait-free. It takes effect by one load.
 func (b *Breaker) IsOpen() bool { return b.State().rejects() }

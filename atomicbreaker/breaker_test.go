@@ -170,6 +170,7 @@ func TestCallAfterTheProbeTime(t *testing.T) {
 	}
 }
 
+// Checks I2, I5.
 func TestBackoffDoublesUpToMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: 5 * time.Second})
@@ -213,6 +214,8 @@ func TestOpenTimeIsConstant(t *testing.T) {
 }
 
 // What Backoff says is bounded by ten times OpenTimeout, unless MaxOpenTimeout is set.
+//
+// Checks I2, I5.
 func TestBackoffDefaultMaxIsTenfold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, Backoff: func(streak int) time.Duration { return time.Duration(streak) * 4 * time.Second }})
@@ -227,6 +230,7 @@ func TestBackoffDefaultMaxIsTenfold(t *testing.T) {
 	})
 }
 
+// Checks I2, I5.
 func TestBackoffFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -373,6 +377,8 @@ func TestClassify(t *testing.T) {
 }
 
 // T41: what Classify breaks counts once, as a failure, and its panic goes on.
+//
+// Reported bug 41, gobreaker: classifier panics count twice.
 func TestT41_PanicInClassify(t *testing.T) {
 	classify := func(context.Context, error) ab.Outcome { panic("classify") }
 	b := ab.MustNew(ab.Config{Policy: ab.Consecutive(9), Classify: classify})
@@ -394,6 +400,8 @@ func TestT41_PanicInClassify(t *testing.T) {
 
 // T27: a probe that panics or calls Goexit has failed, and leaves no slot
 // taken.
+//
+// Reported bug 27, Failsafe-go, gobreaker: so does a panic or runtime.Goexit.
 func TestT27_PanicAndGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second})
@@ -454,6 +462,8 @@ func whereItBegan() { panic("boom") }
 
 // Results reported twice are noticed where that is possible: they can neither
 // give back the slot of another probe epoch nor make the count negative.
+//
+// Checks I3.
 func TestDoubleDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second, CloseAfter: 9})

@@ -6,17 +6,10 @@ import (
 	"slices"
 )
 
-// Classify is the default of Config.Classify: it says what the error of a call means.
-// A nil error is Success.
-//
-// If ctx, the context of the call, was cancelled, the error is Ignored, whatever it
-// is: it may be any cause that the caller gave. A deadline that has passed is not a
-// cancellation. If ctx is nil, the context is not known, and an error that is a
-// cancellation is Ignored. So is the rejection of an inner breaker or throttle. All
-// other errors are Failure.
-//
-// A joined error is a cancellation or a rejection only if all of its errors are: a
-// failure beside them is a failure.
+// Classify is the default of Config.Classify. An error is Ignored if ctx was cancelled, if
+// it is the rejection of an inner breaker or throttle, or if ctx is nil and it is a
+// cancellation. A deadline that has passed is not a cancellation. All other errors are
+// Failure; so is a joined error unless all of its errors are Ignored.
 func Classify(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:

@@ -104,42 +104,35 @@ func toHalfOpen() command            { return command{why: ReasonHalfOpen, mode:
 func toForceOpen() command           { return command{why: ReasonForceOpen, mode: forcedOpen} }
 func toDisable() command             { return command{why: ReasonDisable, mode: disabled} }
 
-// Reset closes the breaker with no failures, also one that ForceOpen or Disable
-// has set. The results of all calls admitted before are late.
+// Reset closes the breaker, also a ForcedOpen or Disabled one, and clears its failures.
+// Results of calls admitted before are Late.
 //
-// Reset is lock-free. It takes effect by the CAS that closes the breaker.
+// Reset is lock-free. It takes effect by one CAS.
 func (b *Breaker) Reset() { b.core.command(toReset()).owed.deliver() }
 
-// Trip opens the breaker for d, at most Config.MaxOpenTimeout, and adds to the streak
-// like a failure that opens it. Zero means the time for which such a failure would
-// open it, and a negative d means until Reset. A breaker that is open stays open for
-// the longer of the two times.
+// Trip opens the breaker for d, at most Config.MaxOpenTimeout, and adds to the streak. Zero
+// means as long as a failure would, a negative d until Reset. An open breaker stays open
+// for the longer of the two times.
 //
-// Trip is lock-free. It takes effect by the CAS that opens the breaker, or when
-// the state is read if it is open for longer already.
+// Trip is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) Trip(d time.Duration) { b.core.command(toTrip(d)).owed.deliver() }
 
-// HalfOpen lets probes through from now on, as if the open time had passed, whatever
-// the state of the breaker was. The next results decide. The results of all calls
-// admitted before are late. A breaker that is half-open already stays as it is.
+// HalfOpen lets probes through, whatever the state was. Results of calls admitted before
+// are Late. A half-open breaker stays as it is.
 //
-// HalfOpen is lock-free. It takes effect by the CAS that changes the mode, or
-// when the state is read if it is half-open already.
+// HalfOpen is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) HalfOpen() { b.core.command(toHalfOpen()).owed.deliver() }
 
-// ForceOpen makes the breaker reject all calls until Reset, Trip or HalfOpen. No time
-// passes and no probe is let through. The results of all calls admitted before
-// are late.
+// ForceOpen rejects all calls, probes too, until Reset, Trip or HalfOpen. Results of calls
+// admitted before are Late.
 //
-// ForceOpen is lock-free. It takes effect by the CAS that opens the breaker, or
-// when the state is read if it is ForcedOpen already.
+// ForceOpen is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) ForceOpen() { b.core.command(toForceOpen()).owed.deliver() }
 
-// Disable makes the breaker let all calls through and count none of them, until
-// Reset, Trip, HalfOpen or ForceOpen. The verdict on their results is Counted.
+// Disable lets all calls through and counts none of them, until Reset, Trip, HalfOpen or
+// ForceOpen. The verdict on their results is Counted.
 //
-// Disable is lock-free. It takes effect by the CAS that disables the breaker,
-// or when the state is read if it is Disabled already.
+// Disable is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 
 // command makes the breaker of k obey. An absent key is inserted for a moment: its
@@ -161,36 +154,27 @@ func (g *Group[K]) command(k K, m command) {
 	}
 }
 
-// Reset closes the breaker of k with no failures; see Breaker.Reset.
+// Reset is Breaker.Reset for k.
 //
-// Reset is lock-free, and blocking on a bucket's mutex when the key enters or
-// leaves the group, or a listener is called. It takes effect by the CAS that
-// closes the breaker.
+// Reset is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 
-// Trip opens the breaker of k for d; see Breaker.Trip.
+// Trip is Breaker.Trip for k.
 //
-// Trip is lock-free, and blocking on a bucket's mutex when the key enters the
-// group, or a listener is called. It takes effect like Breaker.Trip.
+// Trip is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
-// HalfOpen lets probes of k through from now on; see Breaker.HalfOpen. Then k
-// counts as open for GroupConfig.MaxOpen.
+// HalfOpen is Breaker.HalfOpen for k.
 //
-// HalfOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is called. It takes effect like Breaker.HalfOpen.
+// HalfOpen is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) HalfOpen(k K) { g.command(k, toHalfOpen()) }
 
-// ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
-// ResetAll ends it too.
+// ForceOpen is Breaker.ForceOpen for k, until ResetAll too.
 //
-// ForceOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is called. It takes effect like Breaker.ForceOpen.
+// ForceOpen is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) ForceOpen(k K) { g.command(k, toForceOpen()) }
 
-// Disable makes the breaker of k let all calls through; see Breaker.Disable.
-// ResetAll ends it too.
+// Disable is Breaker.Disable for k, until ResetAll too.
 //
-// Disable is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is called. It takes effect like Breaker.Disable.
+// Disable is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) Disable(k K) { g.command(k, toDisable()) }

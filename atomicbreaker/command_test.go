@@ -73,6 +73,8 @@ func (s subject) left(t *testing.T, want time.Duration) {
 
 var oneSecond = ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second}
 
+// Checks I7: all tests of this file.
+
 // Whatever the mode, HalfOpen lets probes through, and what they report decides.
 func TestHalfOpenByHand(t *testing.T) {
 	for from, set := range map[ab.State]func(subject){
@@ -112,6 +114,8 @@ func TestHalfOpenByHand(t *testing.T) {
 
 // T63: what is forced open lets nothing through, not even a probe, for ever,
 // and no result closes it.
+//
+// Reported bug 63, cep21/circuit: forced open still probes.
 func TestT63_ForceOpen(t *testing.T) {
 	byHand(t, oneSecond, func(t *testing.T, s subject) {
 		before := admit(t, s.allow)

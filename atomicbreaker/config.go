@@ -19,89 +19,68 @@ type Config struct {
 	// Policy says when a closed breaker opens; nil means Consecutive(5).
 	Policy Policy
 
-	// Shadow lets every call through, so that settings can be tried before they
-	// matter. Otherwise the breaker works as usual: it counts, opens and recovers,
-	// calls OnStateChange, and counts in Stats the calls that it would have
-	// rejected. The result of such a call is Late.
+	// Shadow lets every call through. Otherwise the breaker works as usual, and Stats
+	// counts the calls that it would have rejected. Their results are Late.
 	Shadow bool
 
-	// OpenTimeout is how long the breaker stays open before it lets a probe
-	// through, each time unless MaxOpenTimeout or Backoff says otherwise. It may end
-	// up to a millisecond early, and is never longer. Zero means one minute, a
-	// negative value means until Reset. It is at most 365 days.
+	// OpenTimeout is how long the breaker stays open before it lets a probe through. It may
+	// end a millisecond early, never late. Zero means one minute, a negative value until
+	// Reset. At most 365 days.
 	OpenTimeout time.Duration
 
-	// MaxOpenTimeout, where it is above OpenTimeout, makes each opening in a row last
-	// twice as long as the one before, up to MaxOpenTimeout. Zero means that all last
-	// for OpenTimeout. It must not be below OpenTimeout, nor above 365 days.
+	// MaxOpenTimeout, if above OpenTimeout, makes each opening in a row last twice as long
+	// as the one before, up to MaxOpenTimeout. It must not be below OpenTimeout, nor above
+	// 365 days.
 	//
-	// MaxOpenTimeout also bounds what Backoff returns and the d of Trip(d), which a
-	// server may have chosen. There, zero means ten times OpenTimeout, or 365 days if
-	// that is less or OpenTimeout is negative.
+	// It also bounds Backoff and the d of Trip(d). There, zero means ten times OpenTimeout,
+	// or 365 days if that is less or OpenTimeout is negative.
 	MaxOpenTimeout time.Duration
 
-	// Jitter is the part of an open time that is left to chance, from 0 to 1:
-	// the time is drawn evenly from between 1-Jitter of it and all of it, so
-	// that breakers that open together do not probe together. It does not apply
-	// to the d of Trip(d), except for Trip(0), which stands for the usual time.
+	// Jitter is the random part of an open time, from 0 to 1: the time is drawn evenly from
+	// between 1-Jitter of it and all of it. Of Trip(d), only Trip(0) has jitter.
 	Jitter float64
 
-	// Backoff returns how long the breaker stays open the streak-th time in a
-	// row, counted from 1 since it was last closed. A result of zero or less
-	// means OpenTimeout, and one above MaxOpenTimeout means MaxOpenTimeout. With a nil
-	// Backoff, OpenTimeout and MaxOpenTimeout say it.
-	//
-	// Backoff is called whenever settings are checked, once for each streak from
-	// 1 to 31, and never when the breaker opens; longer streaks count as 31. New,
-	// NewGroup and Update check settings. So does a Group each time that PerKey
-	// returns some, even to classify an error that turns out to be Ignored.
+	// Backoff returns how long the breaker stays open the streak-th time in a row, in place
+	// of OpenTimeout. Zero or less means OpenTimeout. It is called only when settings are
+	// checked, in New, NewGroup, Update, and after each PerKey, for streaks from 1 to 31;
+	// longer ones count as 31.
 	Backoff func(streak int) time.Duration
 
-	// Probes is how many calls a half-open breaker has in flight at most, up
-	// to 31. Zero means 1.
+	// Probes is how many calls of a half-open breaker may be in flight, up to 31. Zero
+	// means 1.
 	Probes int
 
-	// CloseAfter is how many probes must succeed, with none failing, before
-	// the breaker closes, up to 31. Zero means 1.
+	// CloseAfter is how many probes must succeed, with none failing, to close the breaker,
+	// up to 31. Zero means 1.
 	CloseAfter int
 
-	// ProbeFailureRate makes the share of failed probes decide: when CloseAfter
-	// probes have reported, the breaker opens again if at least this share of
-	// them failed, and closes otherwise. It is at most 1, and is rounded down to a
-	// millionth. Zero opens the breaker again at the first failure.
+	// ProbeFailureRate makes the share of failed probes decide: when CloseAfter probes have
+	// reported, the breaker opens if at least this share failed, else closes. At most 1,
+	// rounded down to a millionth. Zero opens it at the first failure.
 	ProbeFailureRate float64
 
-	// ProbeTimeout is how long a probe may keep its slot, at most 37 hours. When
-	// all slots are taken and the newest probe is older than this, the slots are
-	// free again. The results of these probes still count while the breaker stays
-	// half-open, so ProbeTimeout may be shorter than calls take. Zero means
-	// OpenTimeout, but at least ten seconds and at most 37 hours.
+	// ProbeTimeout is how long a probe keeps its slot: when all are taken and the newest
+	// probe is older, all are free again. Results of these probes count while the breaker
+	// stays half-open, so calls may take longer. Zero means OpenTimeout, but at least ten
+	// seconds. At most 37 hours.
 	ProbeTimeout time.Duration
 
-	// Classify says what an error that is not nil means; nil errors are Success.
-	// Nil means the function Classify, with which one's own may end. ctx is the
-	// context of the call, or nil where the breaker does not know it: in
-	// Permit.Done and Execute. Classify must not be slow. An Outcome that is none
-	// of the three counts as Failure. If Classify panics or calls runtime.Goexit,
-	// the call has failed, and the panic goes on in its caller.
+	// Classify says what an error that is not nil means; nil means the function Classify.
+	// ctx is that of the call, or nil in Permit.Done and Execute. An Outcome that is none
+	// of the three is a Failure, and so is a panic or runtime.Goexit, which goes on.
 	Classify func(ctx context.Context, err error) Outcome
 
-	// RecordTotals counts all calls by their outcome, in Stats: when they are
-	// reported, also late, by hand, or while the breaker is Disabled. Then each call
-	// writes to a counter of its processor. In a Group, that of GroupConfig.Default
-	// decides for all keys. Update cannot change it.
+	// RecordTotals counts all calls by outcome in Stats, whatever their verdict: a write to
+	// a counter of the processor. In a Group, Default decides for all keys. Update cannot
+	// change it.
 	RecordTotals bool
 
-	// DetailedErrors makes rejections an *OpenError, which says when to try
-	// again, in place of ErrOpen and ErrTooManyProbes, which it matches. Each
-	// is an allocation.
+	// DetailedErrors makes each rejection an allocated *OpenError, which says when to try
+	// again.
 	DetailedErrors bool
 
-	// OnStateChange is called for every change of state, every Reset, and every
-	// time that overdue probes lose their slots: once each, in the order in
-	// which they happened, so that each Event's From is the To of the one
-	// before. See the package documentation. In a Group it must be nil; use
-	// GroupConfig.OnStateChange there.
+	// OnStateChange is called for every change of state, every Reset, and whenever overdue
+	// probes lose their slots. In a Group, use GroupConfig.OnStateChange.
 	OnStateChange func(Event)
 }
 

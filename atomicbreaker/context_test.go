@@ -57,6 +57,8 @@ func TestCancelledCallersAreIgnored(t *testing.T) {
 
 // A deadline is none of the caller's whims, and neither is a context that ends
 // only within the function.
+//
+// Checks I4.
 func TestDeadlinesAreFailures(t *testing.T) {
 	for name, of := range map[string]func(context.Context) (context.Context, error){
 		"deadline": func(ctx context.Context) (context.Context, error) {

@@ -15,6 +15,8 @@ import (
 // T10: what has failed is a part of what was called. However many add to the
 // counts while others read them, a rate that is never reached opens nothing, and
 // no event tells of more failures than calls.
+//
+// Reported bug 10, hystrix-go: torn reads: more failures than requests.
 func TestT10_StressRatesAreParts(t *testing.T) {
 	n := rounds(5000)
 	listen := func(e ab.Event) {
@@ -45,6 +47,8 @@ func TestT10_StressRatesAreParts(t *testing.T) {
 
 // T13: failures count in a row and not in all. With a success after each, no
 // number of them opens the breaker, however they are reported.
+//
+// Reported bug 13, Polly, go-resiliency: successes do not clear the count.
 func TestT13_FailuresDoNotAddUp(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.Consecutive(2)}, func(t *testing.T, allow allower, reset func()) {
 		for range 1000 {
@@ -79,6 +83,8 @@ func TestT13_FailuresDoNotAddUp(t *testing.T) {
 
 // T16: where failures that are days apart should not add up, a FailureCount
 // forgets them. Consecutive remembers, and says so.
+//
+// Reported bug 16, Couchbase, Splice: failures add up over days.
 func TestT16_FailuresExpireIfTheyShould(t *testing.T) {
 	for policy, want := range map[ab.Policy]ab.Verdict{
 		ab.FailureCount(3, time.Hour):   ab.Counted,
@@ -103,6 +109,8 @@ func TestT16_FailuresExpireIfTheyShould(t *testing.T) {
 
 // T29: minCalls is for closed breakers. A half-open one decides by its probes,
 // of which there may be fewer than minCalls.
+//
+// Reported bug 29, Resilience4j: it needs more probes than it admits.
 func TestT29_FewProbesDecide(t *testing.T) {
 	for _, policy := range []ab.Policy{
 		ab.FailureRate(0.5, 100, time.Hour), ab.FailureCount(100, time.Hour), ab.SlowRate(0.5, time.Second, 100, time.Hour), ab.KOfN(30, 32), ab.Consecutive(100),
@@ -125,6 +133,8 @@ func TestT29_FewProbesDecide(t *testing.T) {
 // T52: nothing is counted later. The call after the failure that is one too
 // many is rejected, and the one after the last success is not, whoever makes
 // it.
+//
+// Reported bug 52, hystrix-go: results are counted later.
 func TestT52_NextCallKnows(t *testing.T) {
 	for _, policy := range []ab.Policy{
 		ab.Consecutive(3), ab.KOfN(3, 5), ab.KOfN(3, 500), ab.FailureRate(0.5, 3, time.Minute), ab.FailureCount(3, time.Minute), ab.SlowRate(0.5, 0, 3, time.Minute),

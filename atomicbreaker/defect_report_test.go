@@ -53,6 +53,8 @@ func (n *naive) interrupt(first, second func()) {
 }
 
 // Two failures become one: three in a row do not open.
+//
+// Checks I2, I5.
 func TestReport_NaiveLosesAFailure(t *testing.T) {
 	n := newNaive()
 	n.recordFailure("db")
@@ -64,6 +66,8 @@ func TestReport_NaiveLosesAFailure(t *testing.T) {
 
 // A success is undone by a failure that began before it: two failures in a row
 // open at a threshold of three.
+//
+// Checks I2, I5.
 func TestReport_NaiveLosesASuccess(t *testing.T) {
 	n := newNaive()
 	n.recordFailure("db")
@@ -76,6 +80,8 @@ func TestReport_NaiveLosesASuccess(t *testing.T) {
 
 // A success re-enables what a failure has disabled meanwhile: enabled, with a
 // count at the threshold.
+//
+// Checks I2, I5.
 func TestReport_NaiveTearsItsState(t *testing.T) {
 	n := newNaive()
 	n.interrupt(func() { n.recordSuccess("db") }, func() {
@@ -90,6 +96,9 @@ func TestReport_NaiveTearsItsState(t *testing.T) {
 
 // Concurrent failures are all counted, and exactly one trips: no schedule
 // loses one (T9, T10, T12).
+//
+// Reported bug 12, rubyist/circuitbreaker: concurrent counts skip the threshold.
+// Checks I2, I5.
 func TestReport_NoFailureIsLost(t *testing.T) {
 	for round := range rounds(3000) {
 		var g ab.Group[string]
@@ -112,6 +121,9 @@ func TestReport_NoFailureIsLost(t *testing.T) {
 // A success or reset amid failures splits them: with one too few on any side
 // the breaker cannot open, and the count is that of the failures after it
 // (T11, T15).
+//
+// Reported bug 11, AgentScope: opens despite a success after the check.
+// Checks I2, I5.
 func TestReport_NoSuccessIsLost(t *testing.T) {
 	clear := map[string]func(g *ab.Group[string]){
 		"success":  func(g *ab.Group[string]) { g.RecordSuccess("db") },

@@ -97,6 +97,8 @@ func TestForgottenKeysAreToldBeforeTripFuncs(t *testing.T) {
 
 // An operation that has found its settings before Update does not judge by them a
 // deadline that was set after it.
+//
+// Checks I4.
 func TestDeadlinesOutliveOldSettings(t *testing.T) {
 	for _, forget := range []time.Duration{0, -1} {
 		var g *ab.Group[string]

@@ -12,30 +12,27 @@ var (
 	// ErrRejected matches every rejection.
 	ErrRejected = errors.New("atomicbreaker: call rejected")
 
-	// ErrOpen says that the breaker is open. It matches ErrRejected.
+	// ErrOpen says that the breaker is open.
 	ErrOpen = fmt.Errorf("%w: breaker is open", ErrRejected)
 
-	// ErrTooManyProbes says that the breaker is half-open and that all its
-	// probes are in flight. It matches ErrRejected.
+	// ErrTooManyProbes says that all probes of a half-open breaker are in flight.
 	ErrTooManyProbes = fmt.Errorf("%w: breaker is half-open and all probes are in flight", ErrRejected)
 )
 
-// OpenError is a rejection with details. It matches ErrRejected, and ErrOpen or
-// ErrTooManyProbes. See Config.DetailedErrors.
+// OpenError is a rejection with Config.DetailedErrors. It matches ErrRejected, and ErrOpen
+// or ErrTooManyProbes.
 type OpenError struct {
 	Name  string // Config.Name
 	State State  // Open, HalfOpen or ForcedOpen
 
-	// RetryAfter is the time until the breaker may let a call through: until its
-	// open time has passed, or until a probe's time has. math.MaxInt64 means that
-	// only Reset helps. Another call may come first, and a half-open breaker may
-	// close earlier.
+	// RetryAfter is the rest of the open time, or of the newest probe's time. math.MaxInt64
+	// means that only Reset helps.
 	RetryAfter time.Duration
 
 	reason error
 }
 
-// Error returns the text of the error that Unwrap returns, with the name and the time.
+// Error returns the text of Unwrap with the details.
 func (e *OpenError) Error() string {
 	s := e.Unwrap().Error()
 	if e.Name != "" {

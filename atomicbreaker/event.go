@@ -7,46 +7,37 @@ import (
 	"time"
 )
 
-// Event is a change of a breaker: the end of one generation and the beginning
-// of the next. See Config.OnStateChange.
+// Event is a change of a breaker.
 type Event struct {
 	Name string // Config.Name
 
-	// From and To are the states before and after. They are equal if a closed
-	// breaker was reset, if overdue probes lost their slots, or if
-	// RecordFailure opened a breaker again that was open and whose time had passed.
+	// From and To are equal if a closed breaker was reset, overdue probes lost their slots,
+	// or RecordFailure opened a breaker again.
 	From, To State
 
-	// Generation counts the changes: it is 1 in a breaker's first event, and
-	// one more in each that follows. It is Snapshot.Generation after the
-	// change, but does not go round. For a key of a Group it starts again when
-	// the key has left the group, and with ResetAll.
+	// Generation counts the changes, from 1, without wrapping. It starts again when a key
+	// has left its group.
 	Generation uint64
 
 	Reason Reason
 
-	// The counts of the generation that ended, with the result that ended it,
-	// unless that was a Permit.Trip of a closed breaker. InFlight are the probes
-	// that will be late or, with ReasonProbeTimeout, are overdue.
-	Failures  int // while closed: in a row, among the last calls, or in the window that opened it; while half-open: of probes
+	// The counts of the generation that ended, with the result that ended it, unless that
+	// was a Permit.Trip of a closed breaker.
+	Failures  int // as in Snapshot, or in the window that opened it
 	Calls     int // in the window that opened it; 0 if none did
 	Successes int // of probes, while half-open
-	InFlight  int // probes that have not reported, while half-open
+	InFlight  int // probes without a result, while half-open
 
-	// Streak is how often the breaker has opened since it was last closed, up
-	// to 31. An event that opens the breaker includes that opening. An event that
-	// closes it counts the openings before.
+	// Streak is how often the breaker has opened since it was last closed, up to 31.
 	Streak int
 
-	// OpenFor is how long the breaker stays open if To is Open, rounded up to a
-	// millisecond; math.MaxInt64 if only Reset helps, also if To is ForcedOpen.
+	// OpenFor is how long the breaker stays open; math.MaxInt64 if only Reset helps.
 	OpenFor time.Duration
 
-	// Shadow says that the breaker lets calls through nevertheless.
+	// Shadow is Config.Shadow.
 	Shadow bool
 
-	// At is when the change was made. For one Breaker it never goes back from
-	// one event to the next.
+	// At is when the change was made. It never goes back in one Breaker.
 	At time.Time
 }
 
@@ -55,54 +46,44 @@ type Reason uint8
 
 const (
 	_ Reason = iota
-	// ReasonThreshold is a failure that was one too many in a row or among the
-	// last calls, and opened a closed breaker.
+	// ReasonThreshold is a failure too many in a row or among the last calls.
 	ReasonThreshold
-	// ReasonFailureRate is a failure that was one too many of the calls in a
-	// window.
+	// ReasonFailureRate is a failure that met a FailureRate.
 	ReasonFailureRate
-	// ReasonFailureCount is a failure that was one too many in a window.
+	// ReasonFailureCount is a failure that met a FailureCount.
 	ReasonFailureCount
-	// ReasonSlowRate is a slow call that was one too many of the calls in a
-	// window. Event.Failures then counts slow calls.
+	// ReasonSlowRate is a call that met a SlowRate. Event.Failures then counts slow calls.
 	ReasonSlowRate
-	// ReasonOpenTimeout is the first call after the open time. The breaker is
-	// half-open, and the call is its first probe.
+	// ReasonOpenTimeout is the first probe after the open time.
 	ReasonOpenTimeout
-	// ReasonProbeFailed is the failure of a probe or, with
-	// Config.ProbeFailureRate, the last result of the probes if too many of them
-	// failed. The breaker is open again.
+	// ReasonProbeFailed is a probe that opened the breaker again.
 	ReasonProbeFailed
-	// ReasonProbeTimeout is a call that became a probe because all probes were
-	// overdue. The breaker stays half-open.
+	// ReasonProbeTimeout is a probe after all others were overdue.
 	ReasonProbeTimeout
-	// ReasonRecovered is the last result that the breaker needed to close.
+	// ReasonRecovered is a probe that closed the breaker.
 	ReasonRecovered
-	// ReasonRecordSuccess is a success without a permit, which closed an open
-	// or half-open breaker.
+	// ReasonRecordSuccess is a RecordSuccess that closed the breaker.
 	ReasonRecordSuccess
-	// ReasonRecordFailure is a failure without a permit, which opened a
-	// half-open breaker, or again an open one whose time had passed.
+	// ReasonRecordFailure is a RecordFailure that opened a breaker, half-open or past its
+	// open time.
 	ReasonRecordFailure
-	// ReasonReset is a Reset, or a ResetAll of a key that was stored.
+	// ReasonReset is Reset, or ResetAll of a key in the group.
 	ReasonReset
-	// ReasonTrip is Trip of a Breaker, a Group or a Permit.
+	// ReasonTrip is Trip.
 	ReasonTrip
 	// ReasonForceOpen is ForceOpen.
 	ReasonForceOpen
 	// ReasonDisable is Disable.
 	ReasonDisable
-	// ReasonForgotten is GroupConfig.ForgetAfter: nobody has called the key for
-	// that time.
+	// ReasonForgotten is GroupConfig.ForgetAfter.
 	ReasonForgotten
 	// ReasonHalfOpen is HalfOpen.
 	ReasonHalfOpen
-	// ReasonTripFunc is a failure or a slow call after which the function of a
-	// TripFunc returned true. Event.Failures counts the failures in its window.
+	// ReasonTripFunc is a call that met a TripFunc.
 	ReasonTripFunc
 )
 
-// String returns the name of r without the prefix.
+// String returns the name of r.
 func (r Reason) String() string {
 	return nameOf(uint8(r), "Reason", []string{
 		ReasonThreshold:     "Threshold",
@@ -128,8 +109,7 @@ func (r Reason) String() string {
 // MarshalText returns the name of r.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// String returns the name, the states, the reason and, if the breaker has
-// opened, for how long.
+// String returns a line about e.
 func (e Event) String() string {
 	s := fmt.Sprintf("%v to %v: %v", e.From, e.To, e.Reason)
 	if e.Name != "" {
@@ -147,8 +127,7 @@ func (e Event) String() string {
 	return s + ", for " + e.OpenFor.String()
 }
 
-// LogValue returns the fields that are not zero as a group, apart from At:
-// handlers log a time of their own.
+// LogValue returns the fields that are not zero as a group, apart from At.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 10)
 	if e.Name != "" {

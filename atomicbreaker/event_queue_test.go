@@ -34,6 +34,8 @@ func TestLateWinnersAreToldInOrder(t *testing.T) {
 }
 
 // Generations in a word go round; those of events do not.
+//
+// Checks I19, I20, I21, I22.
 func TestEventsOutlastGenerations(t *testing.T) {
 	var got []uint64
 	b := deafTo(0, func(e Event) { got = append(got, e.Generation) })

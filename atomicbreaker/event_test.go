@@ -15,6 +15,8 @@ import (
 // T5: however often a transition has to be tried, code of users runs once for
 // it: Classify for each error, Backoff for each streak when the settings are
 // checked, and the listener for each generation.
+//
+// Reported bug 5, Resilience4j: side effects in a retried update.
 func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	const goroutines = 4
 	n := rounds(2000)
@@ -47,6 +49,8 @@ func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 
 // T6: who makes a change that another has made meanwhile has made it too: no
 // operation fails, and what is the same already is told once.
+//
+// Reported bug 6, Resilience4j: one of two equal transitions throws.
 func TestT6_StressChangesMeet(t *testing.T) {
 	commands := map[ab.State]func(*ab.Breaker){
 		ab.ForcedOpen: (*ab.Breaker).ForceOpen, ab.Disabled: (*ab.Breaker).Disable, ab.Open: func(b *ab.Breaker) { b.Trip(time.Hour) },
@@ -86,6 +90,8 @@ func TestT6_StressChangesMeet(t *testing.T) {
 
 // T39: an event tells what had been counted, although the breaker has begun
 // anew when the listener is called.
+//
+// Reported bug 39, autobreaker: events with zero counts.
 func TestT39_EventsTellWhatWasCounted(t *testing.T) {
 	for _, tt := range []struct {
 		policy ab.Policy

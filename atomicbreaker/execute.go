@@ -2,13 +2,9 @@ package atomicbreaker
 
 import "context"
 
-// Execute calls fn if the breaker admits it, and returns its results or the error of
-// Allow. It treats errors, panics and runtime.Goexit as Do does. If fn calls Execute
-// with the same breaker, a half-open breaker rejects its own probe, and never closes.
-// Execute panics if fn is nil.
+// Execute is Breaker.Do for a function with a result and without a context.
 //
-// Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
-// do.
+// Execute is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func Execute[T any](b *Breaker, fn func() (T, error)) (T, error) {
 	return execute(b, fn) // apart: see internal/atomics/inline.go
 }
@@ -29,12 +25,9 @@ func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	return result, err
 }
 
-// ExecuteContext is like Execute with a context for fn, which it treats as Do does.
-// If ctx is already done it does not call fn, and returns the cause. It panics if ctx
-// or fn is nil.
+// ExecuteContext is Breaker.Do for a function with a result.
 //
-// ExecuteContext is lock-free outside fn. It takes effect as Allow and
-// Permit.Done do.
+// ExecuteContext is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (T, error) {
 	return executeContext(ctx, b, fn) // apart likewise
 }
@@ -50,11 +43,9 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	return call(ctx, p, fn)
 }
 
-// ExecuteGroup is ExecuteContext for the breaker of k.
+// ExecuteGroup is Group.Do for a function with a result.
 //
-// ExecuteGroup is lock-free outside fn, and blocking on a bucket's mutex when the
-// key enters or leaves the group, or a listener is called. It takes effect as
-// Group.Allow and GroupPermit.Done do.
+// ExecuteGroup is lock-free or blocking outside fn, and takes effect, as Group says.
 func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
 	return executeGroup(ctx, g, k, fn) // apart likewise
 }
@@ -75,11 +66,8 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 	return result, err
 }
 
-// ExecuteResult is ExecuteContext with a classifier of results, in place of
-// Config.Classify: a result may be a Failure without an error, or Ignored. It may end
-// with Classify(ctx, err). An Outcome that is none of the three counts as Failure. If
-// classify panics or calls runtime.Goexit, the call has failed, and the panic goes on.
-// ExecuteResult panics if ctx, fn or classify is nil. For a key of a Group, use
+// ExecuteResult is ExecuteContext with a classifier of results in place of Config.Classify:
+// a result may be a Failure without an error, or Ignored. For a key of a Group, use
 // Group.Allow and GroupPermit.Report.
 //
 // ExecuteResult is lock-free outside fn and classify. It takes effect as Allow and

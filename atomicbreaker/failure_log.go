@@ -9,7 +9,7 @@ import (
 
 // How a closed word remembers more than 32 calls: it has the number of the last
 // one, its place, and the places of the last failures are in a log beside the
-// word. See DESIGN.md.
+// word. DESIGN.md has the invariants.
 //
 //	 40     39..36  35        34       33..27  26......0
 //	┌──────┬───────┬─────────┬────────┬───────┬──────────┐
@@ -23,6 +23,17 @@ import (
 // written since, and wraps from twice their number to that. When none of
 // the last calls has failed, all are over, and the word is the one without
 // failures.
+//
+// Places number calls modulo 2^27. A run takes a block of 1024 places by an Add to
+// failureLog.blocks; a log that reaches the next block raises blocks, so that no run
+// begins there. With m slots written, the j-th last failure is in slot (m - j) mod size,
+// and beyond the m-th in the run that failureLog.first describes. Slot m mod size is
+// next, and counts as empty.
+//
+// A failure in a run or log opens the breaker if the (k-1)-th last failure of some KOfN
+// was less than n calls ago; Consecutive(t) is KOfN(t, t). Rules of another kind read a
+// long word as the short one that it stands for. A short history becomes long as its
+// failures in a row.
 const (
 	aRun = long | recent
 	aLog = long

@@ -10,6 +10,8 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
+// Checks I17, I18: all tests of this file.
+
 // The fields of a long word are disjoint, fill what the diagram says, and are
 // not those that a word has without them.
 func TestLongWordLayout(t *testing.T) {

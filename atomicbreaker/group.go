@@ -10,15 +10,16 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// Group is a breaker for every key. Only keys that fail take memory: an
-// absent key is a healthy one, and keys that recover become absent again.
+// Group is a breaker for every key. An absent key is healthy and takes no memory; keys that
+// fail are in the group until they recover.
 //
-// The zero Group has the default settings. A Group must not be copied after
-// first use. All methods may be called concurrently.
+// The zero Group has the default settings. Do not copy a Group after first use. All methods
+// may be called concurrently. Those that are lock-free block on the mutex of a hash bucket
+// when the key enters or leaves the group, and on the listener when the state changes. They
+// take effect by one CAS, or by one load if they change nothing.
 //
-// A key that holds an interface with an uncomparable value makes every method
-// panic, as it does with Go's maps. A key that is not equal to itself, a NaN,
-// is always healthy, and its failures are Late.
+// A key with an uncomparable value makes every method panic, as with Go's maps. A key that
+// is not equal to itself, a NaN, is always healthy, and its failures are Late.
 type Group[K comparable] struct {
 	_ atomics.NoCopy
 
@@ -81,8 +82,7 @@ const (
 	sweeping   = math.MaxInt64
 )
 
-// NewGroup returns a Group, or an error that names the setting that is wrong
-// and its value.
+// NewGroup returns a Group, or an error that names the wrong setting and its value.
 func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	set, err := c.compile()
 	if err != nil {
@@ -121,11 +121,9 @@ func (g *Group[K]) current() *group[K] {
 	return g.state.Install(newGroup(set))
 }
 
-// Config returns the settings of k: the result of GroupConfig.PerKey, or
-// GroupConfig.Default, of the last Update. Fields that are zero stand for the
-// defaults.
+// Config returns the settings of k: those of PerKey or, without that, Default.
 //
-// Config is wait-free outside PerKey. It takes effect when the settings are read.
+// Config is wait-free outside PerKey. It takes effect by one load.
 func (g *Group[K]) Config(k K) Config {
 	st := g.current()
 	st.hash(k, 0) // panics if k cannot be compared
@@ -137,12 +135,9 @@ func (g *Group[K]) Config(k K) Config {
 	return c.Default
 }
 
-// Allow asks whether a call may be made for k now; see Breaker.Allow. For a
-// key that is not in the group it stores and allocates nothing.
+// Allow is Breaker.Allow for k. It stores and allocates nothing for an absent key.
 //
-// Allow is lock-free, and blocking on a bucket's mutex when a key that has recovered is
-// leaving, or when it calls a listener. It takes effect when the key is not found, or
-// like Breaker.Allow.
+// Allow is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) Allow(k K) (GroupPermit[K], error) {
 	st := g.state.Load()
 	if st == nil {
@@ -204,11 +199,9 @@ func (g *group[K]) allow(k K) (GroupPermit[K], error) {
 	}
 }
 
-// Do calls fn if Allow(k) admits it; see Breaker.Do.
+// Do is Breaker.Do for k.
 //
-// Do is lock-free outside fn, and blocking on a bucket's mutex when the key
-// enters or leaves the group, or a listener is called. It takes effect as Allow
-// and Permit.Done do.
+// Do is lock-free or blocking outside fn, and takes effect, as Group says.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
 	if fn == nil {
 		panic("atomicbreaker: Group.Do called with a nil function")
@@ -232,26 +225,18 @@ func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) 
 	return err
 }
 
-// RecordSuccess reports a success of a call for k that has no permit. It clears the
-// failures of a closed key, and closes an open or half-open key, for which the verdict
-// is Recovered. It is Late only while the key is ForcedOpen.
+// RecordSuccess is Breaker.RecordSuccess for k.
 //
-// RecordSuccess is lock-free, and blocking on a bucket's mutex when the key leaves the
-// group, or a listener is called. It takes effect by one CAS, or when the state is read
-// if it changes nothing.
+// RecordSuccess is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	st := g.current()
 	st.counters.total(Success)
 	return st.record(k, result{outcome: Success, how: direct})
 }
 
-// RecordFailure reports a failure of a call for k that has no permit. It counts
-// against a closed key, and opens a key that is half-open or whose open time has
-// passed. While the key is open the failure is Late.
+// RecordFailure is Breaker.RecordFailure for k.
 //
-// RecordFailure is lock-free, and blocking on a bucket's mutex when the key enters the
-// group, or a listener is called. It takes effect by one CAS, or when the state is read
-// if it is late.
+// RecordFailure is lock-free or blocking, and takes effect, as Group says.
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	st := g.current()
 	st.counters.total(Failure)
@@ -284,11 +269,9 @@ func (g *group[K]) record(k K, r result) Verdict {
 	}
 }
 
-// IsOpen reports whether a call for k would be rejected outright: whether k is
-// Open or ForcedOpen. It is false again as soon as the open time has passed, for
-// all callers alike; only Allow limits the number of probes.
+// IsOpen is Breaker.IsOpen for k.
 //
-// IsOpen is wait-free. It takes effect when the state is read.
+// IsOpen is wait-free. It takes effect by one load.
 func (g *Group[K]) IsOpen(k K) bool {
 	st := g.current()
 	if st.linked.Load() == 0 && st.hashes.Load() == 0 {
@@ -298,21 +281,18 @@ func (g *Group[K]) IsOpen(k K) bool {
 	return v.doing().rejects()
 }
 
-// State returns how the group would treat a call for k now; see
-// Breaker.State. With GroupConfig.PerKey, a key that is absent is Closed even if
-// its settings would make it a Shadow.
+// State is Breaker.State for k. With PerKey an absent key is Closed, never a Shadow.
 //
-// State is wait-free. It takes effect when the state is read.
+// State is wait-free. It takes effect by one load.
 func (g *Group[K]) State(k K) State {
 	v, _ := g.current().read(k)
 	return v.doing()
 }
 
-// Snapshot returns the state of k with its details; see Breaker.Snapshot. An
-// absent key has none.
+// Snapshot is Breaker.Snapshot for k. With PerKey that of an absent key has no Name.
 //
-// Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
-// any of them has failed. It takes effect when the state is read.
+// Snapshot is wait-free; lock-free with a KOfN of more than 32 calls. It takes effect by
+// one load.
 func (g *Group[K]) Snapshot(k K) Snapshot {
 	v, c := g.current().read(k)
 	if c == nil {
@@ -335,12 +315,11 @@ func (g *group[K]) read(k K) (view, *cell[K]) {
 }
 
 // ResetAll closes the breakers of all keys, one after the other. When it returns, the
-// results of all calls that were admitted before it began are late. Only a healthy key
-// of which the listener is still to be told stays as it is.
+// results of all calls admitted before it began are Late; only a healthy key whose events
+// are still being delivered stays as it is. The listener gets the events at the end.
 //
-// ResetAll is blocking on the mutex of one bucket at a time, and on the listener. It
-// takes effect for absent keys when it begins, and then for each key in the group by the
-// CAS that closes it. At the end it delivers the events.
+// ResetAll is blocking on one bucket's mutex at a time, and on the listener. It takes
+// effect for absent keys when it begins, and for others by one CAS each.
 func (g *Group[K]) ResetAll() {
 	st := g.state.Load()
 	if st == nil {
@@ -392,12 +371,11 @@ func finishAll[K comparable](cells []*cell[K], steps []step) {
 	}
 }
 
-// All yields the keys that are in the group, each with its Snapshot of the moment at
-// which it was reached. It is weakly consistent: each key at most once, and every
+// All yields the keys in the group with their Snapshots: each key at most once, and every
 // key that is present throughout. The loop body may use the group.
 //
-// All is blocking on the mutex of one bucket at a time, not during the loop
-// body. It takes effect for each key when that is read.
+// All is blocking on one bucket's mutex at a time, not during the loop body. It takes
+// effect for each key when that is read.
 func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
 		for k, c := range g.current().cells.All() {
@@ -409,11 +387,9 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	}
 }
 
-// Len returns the number of keys that are in the group. It is exact while
-// nobody uses the group.
+// Len returns the number of keys in the group, exact while nobody uses it.
 //
-// Len is wait-free. It takes effect for each part of the table when that is
-// read.
+// Len is wait-free. It takes effect for each part of the table.
 func (g *Group[K]) Len() int { return g.current().cells.Len() }
 
 // An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.

@@ -113,12 +113,12 @@ func (g *group[K]) maybeSweep() {
 	g.sweep()
 }
 
-// Sweep removes two kinds of keys, and returns their number: keys that have nothing
-// left in their windows, and keys that nobody has called for GroupConfig.ForgetAfter.
-// The listener gets an event for each of them that was not closed. Other keys stay.
+// Sweep removes the keys that have nothing left in their windows and those that are past
+// ForgetAfter, and returns their number. The listener gets an event for each that was not
+// closed.
 //
-// Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
-// takes effect for each key by the CAS that closes or retires it.
+// Sweep is blocking on one bucket's mutex at a time, and on the listener. It takes effect
+// for each key by one CAS.
 func (g *Group[K]) Sweep() int { return g.current().sweep() }
 
 // sweep removes the cells that are of no use and returns their number. If a

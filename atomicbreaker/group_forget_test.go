@@ -14,6 +14,8 @@ import (
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
+// Checks I8, I9: all tests of this file.
+
 // A key that nobody calls is forgotten ForgetAfter its open time has passed, and
 // is healthy when it is next called, whether or not anybody has swept.
 func TestForgottenKeysAreHealthy(t *testing.T) {

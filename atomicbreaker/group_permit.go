@@ -5,12 +5,9 @@ import (
 	"time"
 )
 
-// GroupPermit is the Permit of a call for a key of a Group: see there. If the key was
-// absent when the call was admitted, and has opened and recovered since, the report is
-// Late. It is also Late if more than 4,000 keys have recovered meanwhile.
-//
-// A GroupPermit is a value and costs no allocation. The zero GroupPermit belongs to no
-// group: all its reports are Late.
+// GroupPermit is a Permit for a key of a Group. If the key was absent when the call was
+// admitted, the report is Late if it has opened or was reset since, or if more than 4,000
+// keys have recovered.
 type GroupPermit[K comparable] struct {
 	cell *cell[K] // that admitted the call; if the key was absent, group.healthy
 	key  K
@@ -31,12 +28,9 @@ func (p GroupPermit[K]) since() uint64 {
 	return last - (last-uint64(decoded(p.bits).gen()))&genMask
 }
 
-// Done reports how the call ended: nil is a success, and Config.Classify
-// decides about other errors; see Permit.Done.
+// Done is Permit.Done for a key.
 //
-// Done is lock-free, and blocking on a bucket's mutex when the key enters or leaves the
-// table, or a listener is called. It takes effect by one CAS, or when the state is
-// read if it changes nothing.
+// Done is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Done(err error) Verdict {
 	return p.done(nil, err) //lint:ignore SA1012 done takes none
 }
@@ -65,11 +59,9 @@ func (p GroupPermit[K]) done(ctx context.Context, err error) Verdict {
 	return p.report(result{outcome: o}, s)
 }
 
-// Success reports that the call succeeded.
+// Success is Permit.Success for a key.
 //
-// Success is lock-free, and blocking on a bucket's mutex when the key leaves the
-// table, or a listener is called. It takes effect by one CAS, or when the state is read
-// if it changes nothing.
+// Success is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Success() Verdict {
 	// LP(Success): an absent key stays pristine.
 	if c := p.cell; c != nil && c.group.linked.Load() == 0 && p.bits == uint64(absentBits(c.group.departures.count.Load())) && c.group.counters.totals == nil {
@@ -78,25 +70,19 @@ func (p GroupPermit[K]) Success() Verdict {
 	return p.report(result{outcome: Success}, nil)
 }
 
-// Failure reports that the call failed.
+// Failure is Permit.Failure for a key.
 //
-// Failure is lock-free, and blocking on a bucket's mutex when the key enters the
-// table, or a listener is called. It takes effect by one CAS, or when the state is read
-// if it comes too late.
+// Failure is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Failure() Verdict { return p.report(result{outcome: Failure}, nil) }
 
-// Cancel reports that the call says nothing about the thing called, and gives its
-// slot back if it was a probe.
+// Cancel is Permit.Cancel for a key.
 //
-// Cancel is lock-free, and blocking on a bucket's mutex when the key leaves the table.
-// It takes effect by one CAS, or when the state is read if it changes nothing.
+// Cancel is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil) }
 
-// Report reports an outcome that the caller has found out: a Success as the method
-// Success does, an Ignored as Cancel, and any other as Failure.
+// Report is Permit.Report for a key.
 //
-// Report is lock-free, and blocking on a bucket's mutex when the key enters or leaves
-// the table, or a listener is called. It takes effect as the method does that it calls.
+// Report is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Report(o Outcome) Verdict {
 	// LP(Report): in Success, Cancel or Failure.
 	switch o {
@@ -109,12 +95,9 @@ func (p GroupPermit[K]) Report(o Outcome) Verdict {
 	}
 }
 
-// Trip reports a failure that says for how long further calls are useless; see
-// Permit.Trip.
+// Trip is Permit.Trip for a key.
 //
-// Trip is lock-free, and blocking on a bucket's mutex when the key enters the table, or
-// a listener is called. It takes effect by one CAS, or when the state is read if it
-// comes too late.
+// Trip is lock-free or blocking, and takes effect, as Group says.
 func (p GroupPermit[K]) Trip(d time.Duration) Verdict {
 	return p.report(result{outcome: Failure, how: tripping, open: d}, nil)
 }

@@ -32,6 +32,8 @@ func mustAllow(t *testing.T, g *Group[string], k string) GroupPermit[string] {
 
 // A call that a cell admitted stays good when the cell dies unchanged: its own
 // departure does not void it, but that of a later cell does.
+//
+// Checks I12.
 func TestPermitsOutliveTheirCells(t *testing.T) {
 	g := recovered(t, "k")
 	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")
@@ -65,6 +67,8 @@ func TestProbesDoNotOutliveTheirCells(t *testing.T) {
 
 // Calls admitted while the key was absent stay good like those that a cell
 // admitted.
+//
+// Checks I12.
 func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
 	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")

@@ -196,6 +196,8 @@ func TestInsertsSweepWindows(t *testing.T) {
 
 // A failure through a permit counts, when the cell that gave it has left with
 // its windows.
+//
+// Checks I12.
 func TestPermitsOutliveWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.FailureCount(2, time.Minute)}})

@@ -40,7 +40,11 @@ func TestZeroGroup(t *testing.T) {
 	})
 }
 
+// Reported bug 60, gobreaker: calls hold a Redis lock. No test: nothing is held during a call.
+
 // T56: keys do not affect each other.
+//
+// Reported bug 56, Couchbase: one bad host opens all.
 func TestT56_KeysAreIndependent(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	for i := range 1000 {
@@ -87,6 +91,8 @@ func keysOf[K comparable](g *ab.Group[K]) func(func(K) bool) { return maps.Keys(
 
 // A failure through a permit taken while the key was absent counts, also when
 // the key came, recovered and went in between.
+//
+// Checks I12.
 func TestPermitsForAbsentKeys(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	allow := keyed(g, "k")
@@ -108,6 +114,8 @@ func TestPermitsForAbsentKeys(t *testing.T) {
 
 // A success through such a permit clears the failures since, also when the
 // permit was taken while other keys were failing.
+//
+// Checks I12.
 func TestPermitsForAbsentKeysClear(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
@@ -121,6 +129,8 @@ func TestPermitsForAbsentKeysClear(t *testing.T) {
 
 // Once the key has opened, such a permit is late, even if the key has
 // recovered and gone since. Other keys' permits are not.
+//
+// Checks I12.
 func TestPermitsForAbsentKeysComeLate(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}})
 	k, other := keyed(g, "k"), keyed(g, "other")
@@ -167,6 +177,8 @@ func TestResetAllVoidsResults(t *testing.T) {
 }
 
 // T55: nothing but time and success gets an open key out of the group.
+//
+// Reported bug 55, bytedance/gopkg: idle removal also of open ones.
 func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
@@ -246,6 +258,9 @@ func TestPerKey(t *testing.T) {
 }
 
 // T53: at any time a key has one cell, whoever inserts it.
+//
+// Reported bug 53, gobreaker, Dapr, hystrix-go: one key, two breakers.
+// Checks I12.
 func TestT53_OneCellPerKey(t *testing.T) {
 	for range rounds(2000) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(100)}})
@@ -263,6 +278,8 @@ func TestT53_OneCellPerKey(t *testing.T) {
 }
 
 // T54: neither breakers nor keys have goroutines or timers.
+//
+// Reported bug 54, hystrix-go, mercari, Tyk: goroutines and timers leak.
 func TestT54_NoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Policy: ab.Consecutive(1)}})

@@ -24,7 +24,12 @@ func open(t *testing.T, allow allower) {
 	time.Sleep(time.Second)
 }
 
+// Checks I3: all tests of this file.
+
 // T26: a probe that never reports keeps its slot for ProbeTimeout and no longer.
+//
+// Reported bug 26, gobreaker, Failsafe-go, Polly: a lost probe blocks it for ever.
+// Checks I3.
 func TestT26_HungProbe(t *testing.T) {
 	subjects(t, probing(1, 1, 10*128*time.Millisecond), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
@@ -201,6 +206,8 @@ func TestSlowProbesClose(t *testing.T) {
 }
 
 // T28: an outcome that says nothing gives the slot back, and decides nothing.
+//
+// Reported bug 28, Resilience4j, Polly, Hystrix: so does an ignored result.
 func TestT28_IgnoredProbe(t *testing.T) {
 	subjects(t, probing(1, 1, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
@@ -216,6 +223,8 @@ func TestT28_IgnoredProbe(t *testing.T) {
 
 // T31, T29: it takes CloseAfter successes, with fewer slots than that too, and
 // one failure opens again.
+//
+// Reported bug 31, autobreaker: one success closes, not several.
 func TestT31_CloseAfter(t *testing.T) {
 	subjects(t, probing(2, 5, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
@@ -233,6 +242,9 @@ func TestT31_CloseAfter(t *testing.T) {
 }
 
 // T25, T30: the limit is exact, and results give back just their own slot.
+//
+// Reported bug 30, mercari, go-zero, Sentinel: after the open time everybody probes.
+// Checks I3.
 func TestT30_ProbeLimit(t *testing.T) {
 	subjects(t, probing(31, 31, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
@@ -255,6 +267,8 @@ func TestT30_ProbeLimit(t *testing.T) {
 }
 
 // T32: State follows the clock without a call, and looking changes nothing.
+//
+// Reported bug 32, Failsafe-go, SmallRye: State stays open until a call.
 func TestT32_StateIsPassive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ab.MustNew(probing(1, 1, 0))
@@ -272,6 +286,8 @@ func TestT32_StateIsPassive(t *testing.T) {
 }
 
 // T34, T2: each opening has a deadline of its own.
+//
+// Reported bug 34, hoglet: reopening keeps the first deadline.
 func TestT34_ReopeningMovesTheDeadline(t *testing.T) {
 	subjects(t, probing(1, 1, 0), func(t *testing.T, allow allower, reset func()) {
 		open(t, allow)
@@ -288,6 +304,9 @@ func TestT34_ReopeningMovesTheDeadline(t *testing.T) {
 
 // T49: deadlines are differences. They survive any number of turns of the
 // word's clock, during which nobody calls.
+//
+// Reported bug 49, Failsafe-go, Resilience4j, Hystrix: wall clock set back.
+// Checks I4.
 func TestT49_ClockGoesRound(t *testing.T) {
 	const openRange, leaseRange = (1 << 36) * time.Millisecond, (1 << 21) * 128 * time.Millisecond
 	subjects(t, probing(1, 1, time.Minute), func(t *testing.T, allow allower, reset func()) {

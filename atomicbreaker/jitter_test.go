@@ -63,6 +63,8 @@ func TestJitterIsAPartOfTheOpenTime(t *testing.T) {
 
 // T33: breakers that open together do not probe together, and none opens for
 // longer than MaxOpenTimeout, nor for less than is left of its turn.
+//
+// Reported bug 33, Failsafe-go, Baseplate: breakers probe together.
 func TestT33_JitterSpreadsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const breakers, second = 1000, time.Second

@@ -66,6 +66,8 @@ type name string
 type small int8
 
 // A permit carries its key unchanged, whatever the key's type.
+//
+// Checks I12.
 func TestPermitsCarryKeys(t *testing.T) {
 	carries(t, "", "k", strings.Repeat("long", 1000))
 	carries[name](t, "", "k")

@@ -32,6 +32,8 @@ var second = ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second, Clos
 
 // T17, T22: a call admitted while closed says nothing once the breaker has
 // opened, is half-open, or has closed again.
+//
+// Reported bug 17, Polly: old calls close, prolong or repeat it.
 func TestT17_LateResults(t *testing.T) {
 	reports := map[string]func(permit) ab.Verdict{
 		"success": permit.Success,
@@ -68,6 +70,8 @@ func TestT17_LateResults(t *testing.T) {
 
 // T20, T21: an old success does not close an open breaker before its time, and
 // an old failure does not void a healthy probe.
+//
+// Reported bug 21, cep21/circuit: an old failure voids a probe.
 func TestT21_OldResultsAndProbes(t *testing.T) {
 	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
 		ok, bad := admit(t, allow), admit(t, allow)
@@ -83,6 +87,8 @@ func TestT21_OldResultsAndProbes(t *testing.T) {
 }
 
 // T15: what was admitted before a reset says nothing after it.
+//
+// Reported bug 15, defect report: a concurrent reset is lost.
 func TestT15_ResetVoidsResults(t *testing.T) {
 	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
 		absent := admit(t, allow)
@@ -101,6 +107,8 @@ func TestT15_ResetVoidsResults(t *testing.T) {
 }
 
 // T57: a reset while open stays in force when the open time has passed.
+//
+// Reported bug 57, mercari: an old timer half-opens.
 func TestT57_ResetOutlivesTheDeadline(t *testing.T) {
 	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
 		fail(t, allow, 2)
@@ -113,6 +121,9 @@ func TestT57_ResetOutlivesTheDeadline(t *testing.T) {
 }
 
 // T13, T14: only a success in between clears the count, and time does not.
+//
+// Reported bug 14, gobreaker: failures in a row fade with a window.
+// Checks I2, I5.
 func TestT14_ConsecutiveIsNeitherCumulativeNorWindowed(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.Consecutive(3)}, func(t *testing.T, allow allower, reset func()) {
 		for range 10 {
@@ -129,6 +140,8 @@ func TestT14_ConsecutiveIsNeitherCumulativeNorWindowed(t *testing.T) {
 }
 
 // T24: the one who reports learns what became of it.
+//
+// Reported bug 24, gobreaker: late results vanish silently.
 func TestT24_Verdicts(t *testing.T) {
 	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
 		wantVerdict(t, admit(t, allow).Success(), ab.Counted)
@@ -159,6 +172,8 @@ func TestPermitReport(t *testing.T) {
 }
 
 // T48: the smallest settings are no special case.
+//
+// Reported bug 48, Resilience4j: smallest settings crash.
 func TestT48_SmallestSettings(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {

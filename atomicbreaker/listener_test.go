@@ -50,6 +50,8 @@ func inOrder(t *testing.T, events []ab.Event) {
 	}
 }
 
+// Checks I19, I20, I21, I22: all tests of this file.
+
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
@@ -193,6 +195,8 @@ func TestListenersOfGroupsAreTheGroups(t *testing.T) {
 }
 
 // T35: a listener may do whatever its breaker can do.
+//
+// Reported bug 35, gobreaker, mercari: listeners that ask it deadlock.
 func TestT35_ListenersMayUseTheirBreaker(t *testing.T) {
 	var b *ab.Breaker
 	var l log
@@ -243,6 +247,8 @@ func TestT35_ListenersMayUseTheirBreaker(t *testing.T) {
 
 // T36: a listener that panics or exits does so in the caller whose report or
 // call was told. The change stays, and nothing is lost.
+//
+// Reported bug 36, Failsafe-go: listener panics unlock twice.
 func TestT36_ListenersMayFail(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic(errBoom) }, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -303,6 +309,8 @@ func TestT36_ListenersMayFail(t *testing.T) {
 
 // T40: a listener that takes its time delays the caller that calls it, and the
 // breaker's later events. Nothing else waits.
+//
+// Reported bug 40, rubyist/circuitbreaker: slow listeners delay all callers.
 func TestT40_SlowListenersDelayNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		go1 := make(chan struct{})

@@ -19,6 +19,8 @@ func trippedForASecond() *Breaker {
 }
 
 // A breaker that was closed before its time was over has never been half-open.
+//
+// Checks I4.
 func TestStateReadsTheClockOfItsWord(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "State ∥ Reset, advance by 2 s"}, func(m *mc.M) {
 		b := trippedForASecond()
@@ -39,6 +41,8 @@ func TestStateReadsTheClockOfItsWord(t *testing.T) {
 // Of callers who ask at about the time that a breaker lets one through, one
 // gets through, also if its failure moves the deadline ahead under the eyes of
 // another.
+//
+// Checks I4.
 func TestOneProbeForEachOpening(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Allow, Failure ∥ Allow, Failure ∥ advance by 1 s, Allow, Failure"}, func(m *mc.M) {
 		b := trippedForASecond()

@@ -109,6 +109,8 @@ var (
 	failed  = []order{ask(3), ends(3, Failure)}
 )
 
+// Checks I7: all tests of this file.
+
 // What is done by hand takes effect at one moment, in whatever mode, and voids
 // the results of the stay that it ends.
 func TestByHand(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
+// Checks I11, I13: all tests of this file.
+
 // However departures overlap with callers who look for one, none is missed, and none is
 // seen of a key that has not departed, also when hashes are replaced meanwhile.
 func TestDeparturesInEveryOrder(t *testing.T) {

@@ -45,6 +45,8 @@ func ended(calls string) []order { return slices.Concat(inFlight, results(2, cal
 
 func then(ops []order, more ...order) []order { return slices.Concat(ops, more) }
 
+// Checks I17, I18: all tests of this file.
+
 // Results count one by one, in some order, in the word or in its log, and one of
 // them opens the breaker.
 func TestLongHistories(t *testing.T) {

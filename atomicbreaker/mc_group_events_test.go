@@ -8,6 +8,8 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
+// Checks I19, I20, I21, I22: all tests of this file.
+
 // What a group's listener is told is what happened, in every order.
 func TestProtocolsWithAListener(t *testing.T) {
 	for name, p := range map[string]protocol{

@@ -15,6 +15,8 @@ var (
 	probingLong = after(probing, age(k))
 )
 
+// Checks I8, I9: all tests of this file.
+
 // A key is forgotten at one moment, by its next call or by a sweep, and what
 // comes at the same time counts before it or after.
 func TestForgottenKeys(t *testing.T) {

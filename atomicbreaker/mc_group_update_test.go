@@ -10,6 +10,8 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
+// Checks I14, I15, I16: all tests of this file.
+
 // The settings of a group change at one moment, whatever else is done to it. What
 // permits look like changes with a SlowRate, and no result is lost by that.
 func TestGroupUpdates(t *testing.T) {

@@ -60,6 +60,8 @@ type scene struct {
 // skip makes n generations pass of which nobody was told.
 func (s scene) skip(n uint64) { s.b.core.word.Store(uint64(word(n) << genShift)) }
 
+// Checks I19, I20, I21, I22: all tests of this file.
+
 // Whatever a listener does, and however late callers publish what they did, it
 // is told of every change once and in order.
 func TestListenerOrder(t *testing.T) {

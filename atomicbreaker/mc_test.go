@@ -36,6 +36,8 @@ var (
 type threads = [][]action
 
 // Everything that two callers may do to each other, in every order.
+//
+// Checks I6, I10.
 func TestProtocols(t *testing.T) {
 	for name, p := range map[string]protocol{
 		"two failures of an absent key":     {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
@@ -98,6 +100,8 @@ func TestLongProtocols(t *testing.T) {
 }
 
 // Three callers, in the orders with at most one preemption.
+//
+// Checks I6, I10.
 func TestThreeCallers(t *testing.T) {
 	for name, p := range map[string]protocol{
 		"two failures and a success":        {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}, {reportOp(1, Success)}}},
@@ -178,6 +182,7 @@ var (
 	success  = mc.Config{Operations: "RecordFailure ∥ RecordSuccess"}
 )
 
+// Checks I2, I5.
 func TestReport_CountersLoseUpdates(t *testing.T) {
 	fresh := func() *naiveCounters { return new(naiveCounters) }
 	t.Run("failures", func(t *testing.T) {
@@ -188,6 +193,7 @@ func TestReport_CountersLoseUpdates(t *testing.T) {
 	})
 }
 
+// Checks I2, I5.
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
 		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})

@@ -63,6 +63,8 @@ func newPatient(c Config) *patient {
 	return p
 }
 
+// Checks I14, I15, I16: all tests of this file.
+
 // Once everybody has returned, a closed breaker says that it counts successes
 // if and only if its settings have windows, whoever was last.
 func TestWatchedAgreesWithSettings(t *testing.T) {

@@ -132,6 +132,8 @@ func (p wardship) judge(w *ward) {
 
 type deeds = [][]wardDeed
 
+// Checks I14, I15, I16: all tests of this file.
+
 // A failure is counted in the living cell of its key or in its next one,
 // whatever makes cells come and go.
 func TestWindowsLoseNothing(t *testing.T) {

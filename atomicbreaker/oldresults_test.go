@@ -35,6 +35,8 @@ func everyReport(i int) func(permit) ab.Verdict {
 
 // T9: failures that are reported while the breaker opens, or is open, do not
 // keep it open: when its time has passed, it takes a probe.
+//
+// Reported bug 9, breaker (Ruby): a failure during opening: open for ever.
 func TestT9_FailuresWhileOpenProlongNothing(t *testing.T) {
 	byHand(t, ab.Config{Policy: ab.Consecutive(3), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
 		for range 3 {
@@ -59,6 +61,8 @@ func TestT9_FailuresWhileOpenProlongNothing(t *testing.T) {
 
 // T18: results of calls from before the opening do not add to the probes that a
 // half-open breaker admits, however many there are.
+//
+// Reported bug 18, Failsafe-go: old results admit more probes.
 func TestT18_OldResultsAdmitNoProbes(t *testing.T) {
 	subjects(t, probing(2, 3, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		old, probes := halfOpened(t, allow, 10, 2)
@@ -74,6 +78,8 @@ func TestT18_OldResultsAdmitNoProbes(t *testing.T) {
 
 // T19: a permit from before the opening that is given back gives no probe's
 // place back.
+//
+// Reported bug 19, Resilience4j: so do old permits given back.
 func TestT19_OldPermitsGiveNoPlaceBack(t *testing.T) {
 	subjects(t, probing(3, 1, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		old, probes := halfOpened(t, allow, 5, 1)
@@ -94,6 +100,8 @@ func TestT19_OldPermitsGiveNoPlaceBack(t *testing.T) {
 
 // T20: a success from before the opening closes nothing, at no time while the
 // breaker is open.
+//
+// Reported bug 20, hoglet: an old success closes.
 func TestT20_OldSuccessesDoNotClose(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.Consecutive(5), OpenTimeout: time.Second}, func(t *testing.T, allow allower, reset func()) {
 		var old []permit
@@ -117,6 +125,8 @@ func TestT20_OldSuccessesDoNotClose(t *testing.T) {
 // T22: whatever success is reported while the breaker is open, it stays so:
 // of calls from before, of probes that came too late or were reported before,
 // and of none.
+//
+// Reported bug 22, hystrix-go: any success closes it (here only RecordSuccess).
 func TestT22_SuccessesWhileOpenDoNotClose(t *testing.T) {
 	subjects(t, probing(2, 2, time.Hour), func(t *testing.T, allow allower, reset func()) {
 		old, probes := halfOpened(t, allow, 1, 2)
@@ -135,6 +145,8 @@ func TestT22_SuccessesWhileOpenDoNotClose(t *testing.T) {
 // T23: to look at an open breaker whose time has passed, or to report an old
 // success, takes no probe's place and begins nothing. RecordSuccess closes at
 // once, and not by way of a probe.
+//
+// Reported bug 23, rubyist/circuitbreaker: reports use probe slots.
 func TestT23_ReportsTakeNoPlace(t *testing.T) {
 	byHand(t, probing(1, 1, time.Hour), func(t *testing.T, s subject) {
 		old, _ := halfOpened(t, s.allow, 4, 0)
@@ -158,6 +170,8 @@ func TestT23_ReportsTakeNoPlace(t *testing.T) {
 
 // T25: of an old result and that of the probe, reported in either order, the
 // probe's counts, and its trial is over once.
+//
+// Reported bug 25, Bazel: old result and probe both end the trial.
 func TestT25_OneResultForEachTrial(t *testing.T) {
 	for i := range 5 {
 		for _, oldFirst := range []bool{false, true} {
@@ -182,6 +196,8 @@ func TestT25_OneResultForEachTrial(t *testing.T) {
 
 // T58: of several failures that would each open the breaker one does. When it
 // has recovered, nothing is left that would make it half-open.
+//
+// Reported bug 58, Resty: two failures open it twice.
 func TestT58_OneOpeningForManyFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log

@@ -7,29 +7,19 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Permit is the right to make one call, and the duty to report once how it
-// ended. It belongs to the generation of the breaker that gave it: when the
-// breaker has changed its state or was reset meanwhile, the report is Late and
-// changes nothing. The report of a probe whose time is over still counts while the
-// breaker stays half-open.
-//
-// A Permit is a value and costs no allocation. Reporting twice is a mistake. The
-// breaker notices it only if its state has changed in between, or if no probe is in
-// flight. Otherwise a second Failure counts as another failure, and so does any
-// second report of a probe whose time was over. Do and Execute report once.
-//
-// The zero Permit belongs to no breaker: all its reports are Late.
+// Permit is the right to make one call, and the duty to report once how it ended. If the
+// breaker has changed its state or was reset meanwhile, the report is Late and changes
+// nothing; but that of a probe past its ProbeTimeout counts while the breaker stays
+// half-open. Reports of the zero Permit are Late. A second report may count again.
 type Permit struct {
 	core *core
 	bits uint64 // the admitting word's stay and, in its payload, when the call began
 }
 
-// Done reports how the call ended: nil is a success, and Config.Classify
-// decides about other errors. Done does not know the context of the call. Where you
-// do, p.Report(Classify(ctx, err)) takes it into account.
+// Done reports how the call ended: nil is a success, and Config.Classify decides about
+// other errors, without a context. p.Report(Classify(ctx, err)) has one.
 //
-// Done is lock-free. It takes effect by one CAS, or when the state is read if it changes
-// nothing.
+// Done is lock-free. It takes effect by one CAS or load.
 func (p Permit) Done(err error) Verdict {
 	return p.done(nil, err) //lint:ignore SA1012 done takes none
 }
@@ -54,10 +44,9 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 	return p.settle(o, s)
 }
 
-// Success reports that the call succeeded.
+// Success reports a success.
 //
-// Success is lock-free. It takes effect by one CAS, or when the state is read if it
-// changes nothing.
+// Success is lock-free. It takes effect by one CAS or load.
 func (p Permit) Success() Verdict {
 	// LP(Success): nothing to change in a closed breaker without failures.
 	if p.core != nil && p.core.word.Load() == p.bits {
@@ -66,23 +55,19 @@ func (p Permit) Success() Verdict {
 	return p.settle(Success, nil)
 }
 
-// Failure reports that the call failed.
+// Failure reports a failure.
 //
-// Failure is lock-free. It takes effect by one CAS, or when the state is read if it
-// comes too late.
+// Failure is lock-free. It takes effect by one CAS or load.
 func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 
-// Cancel reports that the call says nothing about the thing called, and gives its
-// slot back if it was a probe.
+// Cancel reports that the call says nothing. A probe gives its slot back.
 //
-// Cancel is lock-free. It takes effect by one CAS, or when the state is read if it
-// changes nothing.
+// Cancel is lock-free. It takes effect by one CAS or load.
 func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 
-// Report reports an outcome that the caller has found out: a Success as the method
-// Success does, an Ignored as Cancel, and any other as Failure.
+// Report reports a Success, an Ignored as Cancel does, and all else as Failure does.
 //
-// Report is lock-free. It takes effect as the method does that it calls.
+// Report is lock-free. It takes effect by one CAS or load.
 func (p Permit) Report(o Outcome) Verdict {
 	// LP(Report): in Success, Cancel or Failure.
 	switch o {
@@ -95,12 +80,9 @@ func (p Permit) Report(o Outcome) Verdict {
 	}
 }
 
-// Trip reports a failure that says for how long further calls are useless. It opens
-// the breaker at once for d, at most Config.MaxOpenTimeout. Zero means the time for
-// which another failure would have opened it, and a negative d means until Reset.
+// Trip reports a failure, and opens the breaker for d: see Breaker.Trip.
 //
-// Trip is lock-free. It takes effect by one CAS, or when the state is read if it comes
-// too late.
+// Trip is lock-free. It takes effect by one CAS or load.
 func (p Permit) Trip(d time.Duration) Verdict {
 	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
 }

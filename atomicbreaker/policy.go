@@ -11,9 +11,7 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 )
 
-// Policy says when a closed breaker opens. Consecutive, KOfN, FailureRate,
-// FailureCount, SlowRate and AnyOf make one. Its String is the call that makes
-// it.
+// Policy says when a closed breaker opens. Its String is the call that makes it.
 type Policy interface {
 	fmt.Stringer
 	addTo(*rules) error
@@ -50,9 +48,8 @@ func compilePolicy(p Policy) (*rules, error) {
 	return r, nil
 }
 
-// Consecutive opens the breaker on exactly the n-th failure in a row. Every success
-// in between starts the count anew. Time does not, however long ago the failures
-// were. n must be positive.
+// Consecutive opens the breaker on exactly the n-th failure in a row, however long ago the
+// others were.
 func Consecutive(n int) Policy { return consecutive(n) }
 
 type consecutive int
@@ -69,16 +66,12 @@ func (n consecutive) addTo(r *rules) error {
 	return nil
 }
 
-// KOfN opens the breaker on a failure that is the k-th among the last n calls,
-// itself included, exactly. k must be in 1..n, and n at most 1024. Calls that
-// are Ignored are not among them. A failure rate of ratio among the last n calls
-// is KOfN(ceil(ratio*n), n).
+// KOfN opens the breaker on a failure that is exactly the k-th among the last n calls that
+// are not Ignored, n at most 1024. A failure rate of ratio is KOfN(ceil(ratio*n), n).
 //
-// While any of the last n calls has failed, every result writes to the
-// breaker's state. If n is above 32, each failure but the first then also writes to a
-// log, which takes 4 KiB once for each breaker that needs one. If
-// GroupConfig.MaxOpen keeps the key from opening, Snapshot.Failures may be k
-// although there are more.
+// While any of the last n calls has failed, every result writes to the breaker's state.
+// With n above 32, such a breaker takes 4 KiB more, and Snapshot.Failures is at most k if
+// MaxOpen withholds failures.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 
 type kOfN struct{ k, n int }
@@ -108,9 +101,8 @@ func (p kOfN) addTo(r *rules) error {
 	return nil
 }
 
-// AnyOf opens the breaker as soon as one of the policies does. There must be at
-// least one. Together with a KOfN, the n of a Consecutive is at most 32, or 1024 if
-// the n of a KOfN is above 32.
+// AnyOf opens the breaker as soon as one of the policies does. Beside a KOfN, the n of a
+// Consecutive is at most 32, or 1024 if the n of a KOfN is above 32.
 func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 
 type anyOf []Policy
@@ -138,43 +130,30 @@ func (p anyOf) addTo(r *rules) error {
 	return nil
 }
 
-// FailureRate opens the breaker on a failure if at least minCalls calls ended in
-// the window and at least ratio of them failed. The ratio must be
-// above 0 and at most 1, and is rounded down to a millionth; minCalls and window
-// must be positive.
+// FailureRate opens the breaker on a failure if at least minCalls calls ended in the window
+// and at least ratio of them failed, from above 0 to 1, rounded down to a millionth.
 //
-// A call counts for at least the window, and at most a fifteenth of it and 16 µs
-// longer. When failures end at the same time, the last of them sees all, so
-// opening lags by at most the failures in flight. A window begins when the breaker
-// closes. For a key of a Group it begins with a failure, since healthy keys are not
-// stored: earlier successes are not in it, so choose minCalls high enough.
+// A call counts for the window, and at most a fifteenth of it and 16 µs longer. A window
+// begins when the breaker closes; for a key of a Group with a failure, so choose minCalls
+// high enough.
 //
-// Every call adds to a counter, of which each processor has its own, and reads
-// the clock. A counter of one processor and a fifteenth of the window is exact
-// up to half a million calls, and keeps the ratio above that.
+// Every call reads the clock and adds to a counter of its processor.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
 	return windowPolicy{ReasonFailureRate, ratio, 0, minCalls, window}
 }
 
-// FailureCount opens the breaker on the n-th failure in the window, however
-// many calls succeed. n must be in 1..524288, and window positive.
-//
-// A failure counts for at least the window; see FailureRate. Successes write
-// nothing.
+// FailureCount opens the breaker on the n-th failure in the window, n at most 524288. For
+// the window see FailureRate; successes write nothing.
 func FailureCount(n int, window time.Duration) Policy {
 	return windowPolicy{ReasonFailureCount, 1, 0, n, window}
 }
 
-// SlowRate opens the breaker on a slow call if at least minCalls calls ended in the
-// window and at least ratio of them were slow. A call is slow if it takes longer
-// than slow, from Allow to the report, whether or not it succeeds. In a half-open
-// breaker a slow probe has failed. slow must not be negative. For the other
-// arguments see FailureRate.
+// SlowRate is FailureRate with slow calls in place of failures: those that take longer than
+// slow from Allow to the report, whether or not they succeed. A slow probe has failed.
 //
-// Every call reads the clock at its beginning as well. In a Group, Allow then
-// copies an absent key to the heap, and with GroupConfig.PerKey calls of absent
-// keys are timed only if the policy of GroupConfig.Default has a SlowRate too.
-// Times are kept to a microsecond, and up to 78 hours.
+// Every call reads the clock at its beginning too. Times are kept to a microsecond, up to
+// 26 days. A call that began before Update brought a SlowRate is not slow. With PerKey,
+// calls of absent keys are timed only if Default has a SlowRate too.
 func SlowRate(ratio float64, slow time.Duration, minCalls int, window time.Duration) Policy {
 	return windowPolicy{ReasonSlowRate, ratio, slow, minCalls, window}
 }

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// Counts has the counts of a window. It has neither the calls in flight nor the
-// successes in a row: they would be a write to shared memory for each healthy call.
+// Counts has the counts of a window.
 type Counts struct {
 	Calls    int // calls that ended
-	Failures int // calls among them that failed
-	Slow     int // calls among them that were slow
+	Failures int // that failed
+	Slow     int // that were slow
 
-	// Consecutive is how many of the last calls failed in a row, however long ago.
-	// It is counted if the policy has a TripFunc, a Consecutive or a KOfN, with a
-	// KOfN as far as that looks back. In a Snapshot there must be a window too.
+	// Consecutive is how many of the last calls failed in a row, with a KOfN as far as that
+	// looks back. It needs a window, and a TripFunc, Consecutive or KOfN.
 	Consecutive int
 }
 
@@ -31,19 +29,13 @@ func rate(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// TripFunc opens the breaker on a failure, or a slow call, after which trip
-// returns true. A call is slow if it takes longer than slow. If slow is zero, calls
-// are not timed and none is slow. For the window see FailureRate. window must be
-// positive, slow not negative, and trip not nil.
+// TripFunc opens the breaker on a failure, or call slower than slow, after which trip
+// returns true. If slow is zero, calls are not timed. For the window see FailureRate.
 //
-// trip is called at most once for a failure or slow call of a closed breaker. Its
-// argument includes that call. The caller that reports the call runs trip, outside
-// of any lock, so trip must be safe for concurrent use. It may run a moment before
-// other failures are counted, so the breaker opens late by at most the failures in
-// flight. If trip panics or calls runtime.Goexit, that goes on in its caller. The
-// result still counts, and does not open the breaker by this policy.
-//
-// A TripFunc has no text form.
+// The caller that reports a failure or slow call of a closed breaker runs trip at most once
+// for it, outside of any lock and with that call counted, so trip must be safe for
+// concurrent use. If it panics or calls runtime.Goexit, the result counts without opening
+// the breaker.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
 	return tripFunc{window, slow, &trip}
 }

@@ -79,6 +79,9 @@ func anyOf(rules ...rule) rule {
 
 // T12, T13, T46, T48: Consecutive and KOfN decide as a list of all calls does,
 // for every size from the smallest on, and with any mixture.
+//
+// Reported bug 12, rubyist/circuitbreaker: concurrent counts skip the threshold.
+// Checks I17, I18.
 func TestT12_PoliciesDecideLikeAList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var rules []rule
@@ -98,6 +101,9 @@ func TestT12_PoliciesDecideLikeAList(t *testing.T) {
 }
 
 // So do those that look back on more calls than the word has room for.
+//
+// Reported bug 12, rubyist/circuitbreaker: concurrent counts skip the threshold.
+// Checks I17, I18.
 func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	of := func(n int) rule { return kOfN(1+r.IntN(n), n) }
@@ -214,6 +220,9 @@ func TestFailuresBeforeTheLastCalls(t *testing.T) {
 }
 
 // T14: a history does not fade, however slow the calls are.
+//
+// Reported bug 14, gobreaker: failures in a row fade with a window.
+// Checks I2, I5.
 func TestT14_HistoriesDoNotFade(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.KOfN(2, 32)}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {

@@ -68,22 +68,20 @@ func (v *view) doing() State {
 	return v.state
 }
 
-// State returns how the breaker would treat a call now. It changes nothing:
-// a breaker whose open time has passed is half-open, whether or not a probe
-// has been made.
+// State returns how the breaker would treat a call now: one whose open time has passed is
+// half-open, even before its first probe.
 //
-// State is wait-free. It takes effect when the state is read.
+// State is wait-free. It takes effect by one load.
 func (b *Breaker) State() State {
 	v := b.core.read()
 	return v.doing()
 }
 
-// Snapshot returns the state with its details, all of one moment except for the
-// counts of windows. A field that depends on the settings, as State does on
-// Config.Shadow, may show an Update that came a moment later.
+// Snapshot returns the state with its details, of one moment except for the counts of
+// windows and what Update changes meanwhile.
 //
-// Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
-// any of them has failed. It takes effect when the state is read.
+// Snapshot is wait-free; lock-free with a KOfN of more than 32 calls. It takes effect by
+// one load.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
 
 // Snapshot shows a breaker at one moment.
@@ -91,17 +89,15 @@ type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
 	Would      State         // State without Config.Shadow
-	Failures   int           // while closed: since the last success, with a KOfN among the last calls, and 0 if only windows count; while half-open: of probes; otherwise 0
+	Failures   int           // while closed: in a row, or with a KOfN among the last calls; while half-open: of probes
 	Streak     int           // times opened since last closed, up to 31
 	Successes  int           // of probes, while half-open
 	InFlight   int           // probes that have a slot, while half-open
-	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1; a key that left its group begins with 0 again
+	Generation int           // counts changes; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 
-	// Window has the counts of the windows while the breaker is closed: of a policy
-	// with several windows, Calls and Failures of the first that counts both, and
-	// Slow of the first that counts slow calls. With only a FailureCount, Calls is
-	// 0. The counts may be of a moment later.
+	// Window has the counts of the first windows that count failures of calls, and slow
+	// calls, while closed. Calls is 0 with only a FailureCount.
 	Window Counts `json:",omitzero"`
 }
 

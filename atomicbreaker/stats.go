@@ -6,20 +6,18 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Stats has counts of a Breaker or a Group since it was made. Healthy calls are only
-// counted with Config.RecordTotals: that is a write to shared memory for each.
+// Stats has counts of a Breaker or a Group since it was made.
 type Stats struct {
-	Opened   uint64 // times that a breaker opened, for whatever reason
-	Closed   uint64 // times that one was closed again, or reset
-	Rejected uint64 // calls that were not admitted, or in a shadow would not have been
-	Late     uint64 // results with the verdict Late, of permits that belong to a breaker, and of RecordSuccess and RecordFailure
-	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpen
+	Opened   uint64 // times that a breaker opened
+	Closed   uint64 // times that one was closed or reset
+	Rejected uint64 // calls that were not admitted, or only as Shadow
+	Late     uint64 // results with the verdict Late, except of zero Permits
+	Withheld uint64 // failures that GroupConfig.MaxOpen kept from opening a key
 
-	// WrongSettings counts how often GroupConfig.PerKey has returned wrong settings.
+	// WrongSettings counts wrong settings from GroupConfig.PerKey.
 	WrongSettings uint64 `json:",omitzero"`
 
-	// The totals count all reported calls by their outcome, whatever the verdict.
-	// Without Config.RecordTotals they are zero, and Recorded is false.
+	// The totals count reported calls by outcome, with Config.RecordTotals.
 	TotalSuccesses uint64 `json:",omitzero"`
 	TotalFailures  uint64 `json:",omitzero"`
 	TotalIgnored   uint64 `json:",omitzero"`
@@ -146,8 +144,7 @@ func (c *counters) stats() (s Stats) {
 	return s
 }
 
-// Stats returns the counts of the breaker. They are exact while nobody uses the
-// breaker.
+// Stats returns the counts of the breaker, exact while nobody uses it.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (b *Breaker) Stats() Stats {
@@ -157,8 +154,7 @@ func (b *Breaker) Stats() Stats {
 	return Stats{}
 }
 
-// Stats returns the counts of all keys together. They are exact while nobody uses
-// the group.
+// Stats returns the counts of all keys together.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (g *Group[K]) Stats() Stats { return g.current().counters.stats() }

@@ -307,6 +307,8 @@ func TestDetailedErrors(t *testing.T) {
 }
 
 // T32: whoever waits as long as the error says finds that the time has passed.
+//
+// Reported bug 32, Failsafe-go, SmallRye: State stays open until a call.
 func TestT32_RetryAfterIsEnough(t *testing.T) {
 	c := oneSecond
 	c.DetailedErrors = true

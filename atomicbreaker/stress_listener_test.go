@@ -40,6 +40,9 @@ func (e *ears) hear(v ab.Event) {
 // With everybody changing few breakers, whose listeners now and then panic or
 // change something themselves, each listener is told of every change once and
 // in order, and no goroutine stays behind.
+//
+// Reported bug 37, bytedance/gopkg, cep21/circuit: events out of order.
+// Checks I19, I20, I21, I22.
 func TestT37_StressListeners(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for round := range rounds(40) {
@@ -108,6 +111,8 @@ func TestT37_StressListeners(t *testing.T) {
 }
 
 // Every Tripped is one event to Open, every Recovered one to Closed.
+//
+// Reported bug 38, Polly, rubyist/circuitbreaker: events twice or never.
 func TestT38_StressEventsMatchVerdicts(t *testing.T) {
 	for round := range rounds(60) {
 		var heard ears

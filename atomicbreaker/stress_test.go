@@ -15,6 +15,9 @@ import (
 
 // In no generation are there more probes in flight than allowed, whatever the
 // schedule, and the breaker never stops taking probes (T3, T4, T30).
+//
+// Reported bug 3, autobreaker: half-opening uncounts a probe.
+// Checks I3.
 func TestT3_StressProbeLimit(t *testing.T) {
 	const probes, goroutines = 2, 8
 	c := ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
@@ -83,6 +86,8 @@ func TestT3_StressProbeLimit(t *testing.T) {
 
 // Every failure counts and every reset begins a generation: no write undoes
 // another.
+//
+// Checks I2, I5.
 func TestStressEveryWriteCounts(t *testing.T) {
 	const goroutines = 4
 	n := rounds(50_000)
@@ -116,6 +121,8 @@ func TestStressEveryWriteCounts(t *testing.T) {
 
 // A permit for a key that has just recovered is good: the departure of the
 // key's cell was before it, however many help with that.
+//
+// Checks I11, I13.
 func TestStressPermitsAfterADeparture(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(3), OpenTimeout: -1}})
 	for round := range rounds(20_000) {
@@ -228,6 +235,9 @@ func TestStressFailuresOfAbsentKeys(t *testing.T) {
 
 // A failure admitted before a reset either comes before it, and is cleared, or
 // is late. Either way nothing is left of it (T7, T15).
+//
+// Reported bug 15, defect report: a concurrent reset is lost.
+// Checks I12.
 func TestStressResetAgainstOldFailures(t *testing.T) {
 	resets := map[string]func(g *ab.Group[string]){
 		"Reset":    func(g *ab.Group[string]) { g.Reset("k") },
@@ -267,6 +277,8 @@ func TestStressResetAgainstOldFailures(t *testing.T) {
 
 // With all operations on few keys at once, nothing stays behind: when every
 // key has had a success, the group is empty.
+//
+// Checks I12.
 func TestStressEverything(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[int]{
 		Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: time.Millisecond},

@@ -15,6 +15,8 @@ import (
 
 // T1: while some close a key and others open it, whoever sees it open sees the
 // whole time of that opening before it, and it is never half-open before that.
+//
+// Reported bug 1, Hystrix: a late closer erases the opening time.
 func TestT1_StressOpenHasItsDeadline(t *testing.T) {
 	n := rounds(20_000)
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Hour}})
@@ -52,6 +54,8 @@ func TestT1_StressOpenHasItsDeadline(t *testing.T) {
 
 // T2: each opening lasts for its time, less a millisecond at most, also the one that
 // begins when a probe has failed, with everybody asking to be admitted. One call is.
+//
+// Reported bug 2, Sentinel: open with the previous deadline.
 func TestT2_StressOpeningsLast(t *testing.T) {
 	const openTimeout = 2 * time.Millisecond
 	n := rounds(100)
@@ -95,6 +99,8 @@ func TestT2_StressOpeningsLast(t *testing.T) {
 // T4: of the callers who find that the open time has passed, one makes the
 // breaker half-open. The others go by what it is when they look again, also if
 // it is closed by then: what they are admitted to is not a probe.
+//
+// Reported bug 4, autobreaker: a second caller assumes half-open.
 func TestT4_StressWhoComesSecondLooksAgain(t *testing.T) {
 	for round := range rounds(100) {
 		b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Millisecond})
@@ -129,6 +135,8 @@ func TestT4_StressWhoComesSecondLooksAgain(t *testing.T) {
 // T7: a breaker that is seen to be closed has nothing left of what was before.
 // The first failure after it is the first, and what closes the breaker does not
 // take it away.
+//
+// Reported bug 7, Couchbase: clearing after closing erases new failures.
 func TestT7_StressFirstFailureAfterAClosing(t *testing.T) {
 	closings := map[string]func(g *ab.Group[string], probe permit){
 		"RecordSuccess": func(g *ab.Group[string], _ permit) { g.RecordSuccess("k") },
@@ -188,6 +196,8 @@ func probeOf(t *testing.T, g *ab.Group[string]) permit {
 
 // T8: whoever reports one of the failures that could have opened the breaker
 // finds it open, and not only the one who has opened it.
+//
+// Reported bug 8, Hystrix: the losing opener is told "closed".
 func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 	for round := range rounds(2000) {
 		c := ab.Config{Policy: []ab.Policy{ab.Consecutive(1), ab.KOfN(1, 2), ab.FailureCount(1, time.Hour)}[round%3]}
@@ -212,6 +222,8 @@ func TestT8_StressAllWhoFailFindItOpen(t *testing.T) {
 
 // T25: of an old result and the probe's that are reported at once, the probe's
 // counts, and its place is given back once.
+//
+// Reported bug 25, Bazel: old result and probe both end the trial.
 func TestT25_StressOldResultsAndTheTrial(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1), CloseAfter: 2, ProbeTimeout: time.Hour}})
 	for round := range rounds(60) {

@@ -114,6 +114,8 @@ func TestStressWindowsLoseNothing(t *testing.T) {
 
 // Updates and calls at once: no failure is lost from the count, whatever else
 // changes (T62).
+//
+// Reported bug 62, cep21/circuit: one operation, two configurations.
 func TestT62_StressUpdateLosesNothing(t *testing.T) {
 	const goroutines = 3
 	n := rounds(20_000)
@@ -139,6 +141,8 @@ func TestT62_StressUpdateLosesNothing(t *testing.T) {
 
 // Each operation goes by one configuration: what an event says is all of the
 // same (T62).
+//
+// Reported bug 62, cep21/circuit: one operation, two configurations.
 func TestT62_StressEventsAreOfOneConfiguration(t *testing.T) {
 	times := map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour, "c": 3 * time.Hour}
 	var events []ab.Event // of listeners of which one runs at a time
@@ -207,6 +211,8 @@ func TestStressUpdatesAndResets(t *testing.T) {
 
 // From ForceOpen to Reset no call is let through, whatever is under way
 // (T63).
+//
+// Reported bug 63, cep21/circuit: forced open still probes.
 func TestT63_StressForcedMeansForced(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{
 		Policy: ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(2)), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Jitter: 1, ProbeTimeout: 1,

@@ -10,9 +10,9 @@ const (
 	Closed State = iota
 	// Open rejects every call until its time has passed.
 	Open
-	// HalfOpen lets a few calls through, to find out whether they succeed.
+	// HalfOpen lets a few calls through as probes.
 	HalfOpen
-	// ForcedOpen rejects every call until Reset; see Breaker.ForceOpen.
+	// ForcedOpen rejects every call; see Breaker.ForceOpen.
 	ForcedOpen
 	// Disabled lets every call through and counts none; see Breaker.Disable.
 	Disabled
@@ -42,9 +42,9 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 type Outcome uint8
 
 const (
-	// Success says that the thing called works.
+	// Success says that it works.
 	Success Outcome = iota
-	// Failure says that it does not work.
+	// Failure says that it does not.
 	Failure
 	// Ignored says nothing about it: the caller gave up, or its request was wrong.
 	Ignored
@@ -66,18 +66,14 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 type Verdict uint8
 
 const (
-	// Counted says that the outcome was taken into account and the state is as before, or
-	// that the breaker is Disabled.
+	// Counted says that the outcome counted and the state is as before, or Disabled.
 	Counted Verdict = iota
-	// Late says that the breaker has changed its state or was reset since the call was
-	// admitted, and the outcome changed nothing.
+	// Late says that the outcome changed nothing: see Permit and RecordFailure.
 	Late
-	// Tripped says that this failure opened the breaker. One failure per opening gets
-	// this verdict. With Config.ProbeFailureRate it may be a success, if this was the
-	// last of the probes and too many of them failed.
+	// Tripped says that this failure opened the breaker. With Config.ProbeFailureRate it
+	// may be a success.
 	Tripped
-	// Recovered says that this success closed the breaker. One success per closing gets
-	// this verdict; with Config.ProbeFailureRate it may be a failure.
+	// Recovered says that this success closed the breaker. Likewise it may be a failure.
 	Recovered
 )
 

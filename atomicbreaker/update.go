@@ -6,20 +6,14 @@ import (
 	"slices"
 )
 
-// Update gives the breaker other settings. If a setting is wrong it changes nothing,
-// and returns an error that names the setting and its value. The state stays: counted
-// failures, probes in flight, and the time until which the breaker is open, even if
-// that is longer than the new MaxOpenTimeout. A policy that counts in another way
-// takes over the number of failures in a row, and one KOfN of more than 32 calls takes
-// over the whole history of another. Windows start anew, unless all of them are the
-// same as before.
+// Update changes the settings, or nothing if one is wrong; then the error names the setting
+// and its value. Failures, probes in flight and the end of the open time stay. A policy
+// that counts in another way takes over the failures in a row, and one KOfN of more than 32
+// calls the history of another. Windows start empty, unless all are as before. Calls under
+// way use the settings that they read first. Update replaces or silences a listener, but
+// cannot add one if New had none.
 //
-// OnStateChange replaces the listener that the breaker was made with, and nil
-// silences it. A breaker that was made without a listener cannot get one.
-//
-// An operation that runs during Update uses the settings that it read first.
-//
-// Update is lock-free. It takes effect by the CAS that installs the settings.
+// Update is lock-free. It takes effect by one CAS.
 func (b *Breaker) Update(c Config) error {
 	fresh, err := c.compile()
 	if err != nil {
@@ -67,24 +61,13 @@ func (s *settings) inherit(old *settings) (more bool) {
 	return more
 }
 
-// Update gives the group other settings. If a setting is wrong it changes nothing,
-// and returns an error that names the setting and its value. The state of all keys
-// stays; see Breaker.Update. With PerKey, Update calls that for each key that is stored.
-// If PerKey panics or calls runtime.Goexit, its key keeps the settings that it has, the
-// others get theirs, and the panic goes on.
+// Update is Breaker.Update for all keys. Keys that are past the old ForgetAfter leave
+// first, with events to the old listener. Then Update calls PerKey for each key in the
+// group; if that panics, its key keeps its settings, the others get theirs, and the panic
+// goes on.
 //
-// Keys that are forgotten by the old settings are healthy from then on, as after Sweep,
-// and the old listener gets their events.
-//
-// OnStateChange replaces the listener that the group was made with, and nil silences
-// it. A group that was made without OnStateChange cannot get one.
-//
-// An operation that runs during Update uses the settings that it read first, and so
-// does SlowRate for a call that was admitted before.
-//
-// Update is blocking on the mutex of one bucket at a time, and on other calls of Update.
-// It takes effect for absent keys when it stores the settings, and for each stored key
-// by the CAS that installs them there.
+// Update is blocking on one bucket's mutex at a time, and on other calls of Update. It
+// takes effect for absent keys by one store, and for others by one CAS each.
 func (g *Group[K]) Update(c GroupConfig[K]) error {
 	st := g.current()
 	if c.OnStateChange != nil && !st.listens {

@@ -18,6 +18,8 @@ func update(t *testing.T, b *ab.Breaker, c ab.Config) {
 	}
 }
 
+// Checks I14, I15, I16: all tests of this file.
+
 // What was counted counts on under the new settings.
 func TestUpdateKeepsTheCount(t *testing.T) {
 	for _, tt := range []struct {

@@ -58,6 +58,8 @@ func (l past) always(window time.Duration, full func(bad, calls int) bool) (alwa
 	return false, never
 }
 
+// Checks I14, I15, I16: all tests of this file.
+
 // Windows decide as a list of all calls with their times does, but for the
 // fifteenth by which they may be longer.
 func TestWindowsDecideLikeAList(t *testing.T) {
@@ -106,6 +108,8 @@ func TestWindowsDecideLikeAList(t *testing.T) {
 
 // T47: failures on both sides of any boundary count together, wherever in its
 // ticks the window begins, and no longer than the window and its slack.
+//
+// Reported bug 47, gobreaker, Sentinel: fixed boundaries split failures.
 func TestT47_WindowsHaveNoBoundaries(t *testing.T) {
 	const window = 15 * time.Millisecond
 	for _, group := range []bool{false, true} {
@@ -134,6 +138,8 @@ func TestT47_WindowsHaveNoBoundaries(t *testing.T) {
 }
 
 // T47: 98 of 100 calls that straddle two windows of a fixed grid trip.
+//
+// Reported bug 47, gobreaker, Sentinel: fixed boundaries split failures.
 func TestT47_StraddlingFailuresTrip(t *testing.T) {
 	for phase := range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,6 +184,8 @@ func TestRatesOfParts(t *testing.T) {
 
 // T46: a rate that is met exactly trips, whatever the ratio, and one call less
 // does not.
+//
+// Reported bug 46, cep21/circuit: floating point: 57 of 100 below 57 %.
 func TestT46_RatesAreIntegers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for percent := 1; percent <= 100; percent++ {
@@ -204,6 +212,8 @@ func TestT46_RatesAreIntegers(t *testing.T) {
 
 // T29, T44: one failure of one call is no rate. Fewer calls than minCalls never
 // trip, and calls that have left the window are not among them.
+//
+// Reported bug 44, hoglet: windows never rotate; one of one trips.
 func TestT44_MinCalls(t *testing.T) {
 	subjects(t, ab.Config{Policy: ab.FailureRate(0.01, 10, time.Second)}, func(t *testing.T, allow allower, reset func()) {
 		wantVerdict(t, fail(t, allow, 9), ab.Counted)
@@ -230,6 +240,8 @@ func TestSuccessesNeverTrip(t *testing.T) {
 }
 
 // T45: millions of successes hide no failures from a FailureCount.
+//
+// Reported bug 45, gobreaker, autobreaker: full counters: nonsense rates.
 func TestT45_FailureCountAmongSuccesses(t *testing.T) {
 	b := ab.MustNew(ab.Config{Policy: ab.FailureCount(3, time.Hour)})
 	for i := range 3 {

@@ -10,6 +10,8 @@ import (
 )
 
 // The fields of each mode are disjoint, and fill what the diagram says.
+//
+// Checks I1.
 func TestWordLayout(t *testing.T) {
 	full := word(0).enter(halfOpen).withStreak(31).withInflight(31).withLease(leaseMask)
 	for range 31 {
@@ -30,6 +32,7 @@ func TestWordLayout(t *testing.T) {
 	}
 }
 
+// Checks I1.
 func TestGenerationsSkipZero(t *testing.T) {
 	w := word(0)
 	for range genMask {
@@ -57,6 +60,8 @@ func TestBuriedWords(t *testing.T) {
 
 // A deadline is pending from when it was set until it passes, at any time of
 // the clock, and not again when the clock goes round but for one bound.
+//
+// Checks I4.
 func TestPendingGoesRound(t *testing.T) {
 	const mask, bound = 1<<8 - 1, 20
 	for start := uint64(0); start < 1000; start++ {
@@ -78,6 +83,8 @@ func TestPendingGoesRound(t *testing.T) {
 // No deadline is taken for a wrapped one while it is ahead, whatever the
 // fractions of ticks. An open time ends at most a tick early, and a probe's time
 // exactly.
+//
+// Checks I4.
 func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -105,6 +112,8 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 
 // An open word whose deadline falls on the reserved one is not latched: it ends up
 // to two ticks early, wherever in a tick it began.
+//
+// Checks I4.
 func TestDeadlineBesidesForever(t *testing.T) {
 	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile()
 	for _, early := range []time.Duration{0, 1, openTick / 2, openTick - 1} {
@@ -120,6 +129,8 @@ func TestDeadlineBesidesForever(t *testing.T) {
 // The generation is compared with the mode, so even when it has gone round
 // during one call, that call's result cannot count in another mode. In the
 // same mode it can: this is the limit that DESIGN.md states.
+//
+// Checks I1.
 func TestGenerationsGoRound(t *testing.T) {
 	b := MustNew(Config{Policy: Consecutive(2)})
 	b.Reset()
@@ -138,6 +149,8 @@ func TestGenerationsGoRound(t *testing.T) {
 
 // A Breaker's word shares no cache line with its neighbours, wherever the
 // Breaker begins, and 64-bit words are aligned on all machines.
+//
+// Checks I1.
 func TestLayout(t *testing.T) {
 	const line = 64
 	var b Breaker

@@ -40,6 +40,8 @@ func TestDeadlinesAreFailures(t *testing.T) {
 }
 
 // A handler that is in time is what its status says.
+//
+// Checks I4.
 func TestDeadlinesThatAreMet(t *testing.T) {
 	m := middleware(breakerhttp.MiddlewareConfig{Group: tripAfter(5)})
 	m.Group().RecordFailure("")

@@ -137,6 +137,8 @@ func sent() (*http.Request, *io.PipeWriter) {
 
 // A deadline that passes while the body is read is the client's, and one that passes
 // elsewhere is the handler's.
+//
+// Checks I4.
 func TestDeadlinesAndBodies(t *testing.T) {
 	read := func(r *http.Request) { io.ReadAll(r.Body) }
 	hang := func(r *http.Request) { <-r.Context().Done() }

@@ -15,6 +15,8 @@ import (
 )
 
 // A server that refuses requests works.
+//
+// Reported bug 61, gobreaker, rubyist/circuitbreaker: the caller's errors are failures.
 func TestT61_RefusalsAreSuccesses(t *testing.T) {
 	var s status
 	srv := serve(t, s.serve)
@@ -30,6 +32,8 @@ func TestT61_RefusalsAreSuccesses(t *testing.T) {
 
 // A caller who changes its mind says nothing about the server, whatever error
 // its context makes of that.
+//
+// Reported bug 61, gobreaker, rubyist/circuitbreaker: the caller's errors are failures.
 func TestCancelledRequestsAreIgnored(t *testing.T) {
 	arrived, gone := make(chan struct{}), make(chan struct{})
 	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,8 @@ type status struct{ atomic.Int64 }
 func (s *status) serve(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(s.Load())) }
 
 // A host that fails is rejected, and no other.
+//
+// Reported bug 56, Couchbase: one bad host opens all.
 func TestT56_HostsFailAlone(t *testing.T) {
 	var one, two status
 	one.Store(500)
@@ -56,6 +58,8 @@ func TestZeroTransport(t *testing.T) {
 }
 
 // Whoever is rejected gets the reason, and its body is closed unread.
+//
+// Reported bug 59, handy: rejected bodies stay open.
 func TestT59_Rejection(t *testing.T) {
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{PerKey: func(key string) atomicbreaker.Config {
 		return atomicbreaker.Config{Name: key, Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour, DetailedErrors: true}

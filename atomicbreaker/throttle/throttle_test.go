@@ -189,6 +189,8 @@ func TestDrawsNothingForTheHealthy(t *testing.T) {
 
 // Calls that hang count when they begin. Counted when they end, they would not
 // be seen for as long as they hang.
+//
+// Reported bug 50, gobreaker, go-zero: hanging calls are unseen (a Breaker needs deadlines).
 func TestT50_HungCallsAreRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := throttle.MustNew(throttle.Config{Window: 30 * time.Second})
@@ -215,6 +217,8 @@ func TestT50_HungCallsAreRequests(t *testing.T) {
 
 // After an outage, rejections of its own do not keep a throttle shut: all
 // calls go through again in the time that its documentation says.
+//
+// Reported bug 51, Kratos, go-zero: its own rejections keep it shut.
 func TestT51_ThrottlesRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))

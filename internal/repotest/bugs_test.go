@@ -6,18 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 // reported is how many bugs of others each package lists in its DESIGN.md, under
-// "Reported bugs of others", in the order of their numbers.
+// "Reported bugs of others", in the order of their numbers; atomicbreaker lists them at
+// their tests.
 var reported = map[string]int{"atomicbreaker": 63, "cowchangeset": 22, "oncecache": 39, "shardedregistry": 32}
 
 var (
 	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 	numbered = regexp.MustCompile(`^TestT(\d+)_`)
+
+	// bugComment begins the comment of a test, or one that says why there is none.
+	bugComment = regexp.MustCompile(`(?m)^// Reported bug (\d+), .+: .+\.\n((?://.*\n)*(?:func (Test[A-Za-z0-9_]+)\())?`)
 )
 
 // Every bug has tests, or a reason why not, and the tests that are named are
@@ -49,33 +54,64 @@ func TestReportedBugs(t *testing.T) {
 	}
 }
 
-// bugs returns the rows of the package's table.
+// bugs returns the rows of the package's table, or what its tests say in place of them.
 func bugs(t *testing.T, pkg string) []string {
 	design, err := os.ReadFile(filepath.Join(root, pkg, "DESIGN.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(design), "\n## Reported bugs of others\n")
+	_, section, found := strings.Cut(string(design), "\n## Reported bugs of others\n")
+	if !found {
+		return bugComments(t, pkg)
+	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	_, table, _ := strings.Cut(section, "\n|---|---|---|\n")
 	return strings.Split(strings.TrimSpace(table), "\n")
 }
 
+// bugComments returns a row for each number of a bug in the comments of the package's
+// tests.
+func bugComments(t *testing.T, pkg string) (rows []string) {
+	eachTestFile(t, pkg, func(text []byte) {
+		for _, m := range bugComment.FindAllSubmatch(text, -1) {
+			n, _ := strconv.Atoi(string(m[1]))
+			for len(rows) < n {
+				rows = append(rows, "")
+			}
+			if len(m[3]) > 0 {
+				rows[n-1] += "`" + string(m[3]) + "`"
+			} else {
+				rows[n-1] += strings.Replace(string(m[0]), "No test: ", "*no test:* ", 1)
+			}
+		}
+	})
+	return rows
+}
+
 // tests returns the names of the tests of the package, and of those in it.
 func tests(t *testing.T, pkg string) map[string]bool {
 	there := map[string]bool{}
+	eachTestFile(t, pkg, func(text []byte) {
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+	})
+	return there
+}
+
+// eachTestFile yields the files of the tests of the package, and of those in it.
+func eachTestFile(t *testing.T, pkg string, yield func(text []byte)) {
 	err := filepath.WalkDir(filepath.Join(root, pkg), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllSubmatch(text, -1) {
-			there[string(m[1])] = true
+		if err == nil {
+			yield(text)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return there
 }

@@ -174,6 +174,9 @@ func hastyAdd(r *Ring, epoch time.Time, bad bool) time.Duration {
 
 // Without the second look, who was stopped for a lap replaces what others have
 // counted meanwhile (T43).
+//
+// Reported bug 43, Sentinel: buckets cleared twice.
+// Checks N1, N2, N3, N4.
 func TestT43_HastyRotationLosesCalls(t *testing.T) {
 	p := ringProgram{stripes: 1, before: []deed{bad, lap}, threads: [][]deed{{bad}, {lap, good}}}
 	mc.Refute(t, p.config(), "0 bad of 0 in the end, want 0 of 1", p.body(hastyAdd))

@@ -1,5 +1,17 @@
 // Package ring counts the calls of a sliding window of time, for the policies of a
-// Breaker and for a Throttle. DESIGN.md of package atomicbreaker has its invariants.
+// Breaker and for a Throttle.
+//
+//   - N1: A bucket holds calls of one tick, which is not after the clock.
+//   - N2: Ticks of a bucket only go up.
+//   - N3: bad ≤ total.
+//   - N4: A call whose Add returned at is once in the bucket of at's tick, until a call
+//     of a later lap is.
+//
+// Add reads the clock, then the bucket. Laps wrap and cannot be compared, but by N1 a
+// clock that is read after the bucket, less than a lap after Add's tick, proves that the
+// bucket is earlier. If the clock is further, Add was stopped for a lap, 16 µs or more.
+//
+// A rotating goroutine, clearing and exponential decay were rejected.
 package ring
 
 import (

@@ -130,6 +130,9 @@ func TestRingForgetsInTime(t *testing.T) {
 // However long nobody has called, what was counted before is gone when its
 // time has passed, and what comes after is counted. Comparing laps by half of
 // their range would drop it.
+//
+// Reported bug 42, cep21/circuit: buckets published before cleared.
+// Checks N1, N2, N3, N4.
 func TestT42_IdleRingsLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const range24 = 1 << 24
@@ -171,6 +174,9 @@ func TestLapsGoRound(t *testing.T) {
 
 // A bucket whose turn comes again is replaced once, with the call that finds
 // it, and by nobody else: nothing that was counted after that is cleared.
+//
+// Reported bug 43, Sentinel: buckets cleared twice.
+// Checks N1, N2, N3, N4.
 func TestT43_BucketsAreReplacedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(15*time.Second, 1)
@@ -187,6 +193,8 @@ func TestT43_BucketsAreReplacedOnce(t *testing.T) {
 }
 
 // Calls that come all the time do not keep old ones alive.
+//
+// Reported bug 44, hoglet: windows never rotate; one of one trips.
 func TestT44_SteadyTrafficRotates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(15*time.Second, 1)
@@ -209,6 +217,9 @@ func TestT44_SteadyTrafficRotates(t *testing.T) {
 // A full bucket goes on: with the ratio that it had, to within a call in each
 // half, and never with more bad calls than calls, nor in a field that is not
 // its own.
+//
+// Reported bug 45, gobreaker, autobreaker: full counters: nonsense rates.
+// Checks N1, N2, N3, N4.
 func TestT45_FullBucketsGoOn(t *testing.T) {
 	for _, every := range []int{1, 3, 1000, math.MaxInt} {
 		b := emptyBucket(37 * Buckets)
@@ -264,6 +275,8 @@ func TestBadCallsAloneAreExact(t *testing.T) {
 }
 
 // The smallest and the largest of everything.
+//
+// Reported bug 48, Resilience4j: smallest settings crash.
 func TestT48_DegenerateRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, window := range []time.Duration{1, 2, time.Microsecond, math.MaxInt64 - 1, math.MaxInt64} {
