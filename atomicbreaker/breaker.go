@@ -124,9 +124,7 @@ func (b *Breaker) RecordFailure() Verdict { return b.record(Failure) }
 
 // record reports a result that no permit was asked for.
 func (b *Breaker) record(o Outcome) Verdict {
-	s := b.core.settings()
-	was := word(b.core.word.Load())
-	return b.core.conclude(was, was.stay(), result{outcome: o, how: direct}, s)
+	return b.core.conclude(0, result{outcome: o, how: direct}, b.core.settings())
 }
 
 // IsOpen reports whether the breaker is Open or ForcedOpen. It is false as soon as the open

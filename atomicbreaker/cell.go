@@ -143,7 +143,7 @@ func (c *cell[K]) await() { c.group.cells.CompareAndDelete(c.key, c) }
 func (c *cell[K]) finish(did step, v Verdict) {
 	g := c.group
 	g.counters.verdict(v)
-	if did.flags&(wrote|withheld) != 0 {
+	if did.flags&(wrote|withheldStep) != 0 {
 		c.tidy(did.to) // obtain may have made it for a failure that leaves nothing
 	}
 	c.relax(did)
@@ -153,7 +153,7 @@ func (c *cell[K]) finish(did step, v Verdict) {
 	if g.linked.Load() >= g.sweepAt.Load() {
 		g.maybeSweep()
 	}
-	if did.flags&withheld != 0 {
+	if did.flags&withheldStep != 0 {
 		g.reclaim()
 	}
 }
@@ -183,3 +183,32 @@ func (c *cell[K]) notify(e *Event) {
 
 // notified retires the cell if it was kept for its events only.
 func (c *cell[K]) notified() { c.tidy(word(c.word.Load())) }
+
+// An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.
+type openQuota struct {
+	// held is at least the number of cells that are open or half-open: it goes
+	// up before a cell becomes so, and down after it was.
+	held atomics.Int64
+}
+
+// out reports whether a cell with this word takes a place of the open quota.
+func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
+
+// acquire takes a place for a cell that is about to open, unless limit places, if
+// that is not zero, are taken. It reports whether it has.
+//
+// It may say no because of a cell that is about to open and then does not.
+func (q *openQuota) acquire(limit int64) bool {
+	if n := q.held.Add(1); limit == 0 || n <= limit {
+		return true
+	}
+	q.held.Add(-1)
+	return false
+}
+
+// acquireAnyway takes a place for a cell that somebody opens by hand.
+func (q *openQuota) acquireAnyway() { q.held.Add(1) }
+
+// release gives a place back, which was taken for a cell that has closed or
+// did not open.
+func (q *openQuota) release() { q.held.Add(-1) }

@@ -18,7 +18,7 @@ func (c command) next(w word, s *settings, now time.Duration) word {
 	case c.mode == closed:
 		return w.close(s)
 	case c.mode == open:
-		next := w.tripFor(s, c.open, now)
+		next := w.trip(s, c.open, now)
 		if w.mode() == open && w.openPending(s, now) && !next.outlasts(w, now) {
 			return w
 		}
@@ -48,29 +48,27 @@ func (w word) outlasts(other word, now time.Duration) bool {
 // whether it was written. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded.
-func (c *core) command(m command) step {
-	var gone step // that closed a key that was forgotten
+func (c *core) command(m command) (did step) {
 	for forgot := false; ; {
 		was := word(c.word.Load())
 		w := was.living()
 		if w.mode() == tombstone {
-			return step{to: w, owed: gone.owed}
+			did.to = w
+			return did
 		}
 		// They come after the word: its deadline may be further ahead than
 		// those of settings that Update has replaced.
 		s := c.settings()
 		if !forgot {
-			if owed, _, did := c.forget(was, w, s); did {
+			if owed, _, again := c.forget(was, w, s); again {
 				forgot = !c.deliveredUpTo(w)
-				if w.mode() != closed {
-					gone = step{flags: wrote, owed: either(gone.owed, owed)}
-				}
+				did.add(owed, w.mode() != closed)
 				continue
 			}
 		}
 		if m.all && w.pristine() {
-			gone.to = w
-			return gone
+			did.to = w
+			return did
 		}
 		x := change{why: m.why}
 		var now time.Duration
@@ -79,7 +77,8 @@ func (c *core) command(m command) step {
 		}
 		if x.next = m.next(w, s, now); x.next == w {
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
-			return step{to: w, owed: gone.owed}
+			did.to = w
+			return did
 		}
 		if x.acquired = s.quota != nil && !w.out() && x.next.out(); x.acquired {
 			s.quota.acquireAnyway()
@@ -87,12 +86,14 @@ func (c *core) command(m command) step {
 		if x.next.mode() == halfOpen {
 			c.begins(was, x.next)
 			if c.owner != nil {
-				c.touch(s.now(), 0, 0)
+				c.touch(s.now(), 0)
 			}
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
-		if owed, ok := c.swap(s, was, w, &x); ok {
-			return step{to: x.next, flags: wrote, owed: either(gone.owed, owed)}
+		owed, ok := c.swap(s, was, w, &x)
+		if did.add(owed, ok); ok {
+			did.to = x.next
+			return did
 		}
 	}
 }

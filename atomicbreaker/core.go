@@ -27,7 +27,7 @@ type core struct {
 	// period is the generation with which the breaker became half-open, and touched
 	// the time of its newest probe or, in a cell, at which the key was last of
 	// interest. Set by CAS of a caller that is about to make them matter; see
-	// core_period.go. touched only goes up.
+	// begins and overdue. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
@@ -67,7 +67,7 @@ type change struct {
 	why      Reason    // if it begins a generation
 	at       time.Time // what a deadline in next is counted from, if there is one
 	full     tally     // the window that opened the breaker, if one has
-	lost     int       // failures of a long word, for the event if there is a listener
+	lost     int       // failures of a closed word, for the event if there is a listener
 	acquired bool      // whether a place of the open quota was taken
 	seen     word      // the word before with the result that ends its generation, if not that word itself
 }
@@ -85,7 +85,7 @@ func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok b
 	if listens && x.at.IsZero() {
 		x.at = atomics.Now()
 	}
-	if listens && w.mode() == closed && w&long != 0 {
+	if listens && w.mode() == closed {
 		x.lost = c.failures(w, s, x.why == ReasonThreshold) // as long as the log has them
 	}
 	if !c.word.CompareAndSwap(uint64(was), uint64(x.next)) {
@@ -182,7 +182,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 		x.next, x.why = w.close(s), ReasonForgotten
 		a.as = asAnew
 	} else {
-		c.touch(now, 0, 0)
+		c.touch(now, 0)
 	}
 	if w.mode() == open && a.as != asAnew {
 		x.why = ReasonOpenTimeout
@@ -202,89 +202,56 @@ type step struct {
 	flags stepFlags
 }
 
+// add notes one more change of the word, if there was one, and what is to be delivered for
+// it. While a queue is held, no other push on it makes anyone its holder.
+func (s *step) add(owed *eventQueue, changed bool) {
+	if changed {
+		s.flags |= wrote
+	}
+	if owed != nil {
+		s.owed = owed
+	}
+}
+
 // stepFlags say more about a step.
 type stepFlags uint8
 
 const (
-	wrote    stepFlags = 1 << iota // it has changed the word
-	withheld                       // the open quota kept it from opening the breaker
-	asked                          // TripFuncs were asked
+	wrote        stepFlags = 1 << iota // it has changed the word
+	withheldStep                       // the open quota kept it from opening the breaker
+	asked                              // TripFuncs were asked
 )
 
-// conclude is apply for a Breaker. It counts the call, and then a late result, and
-// delivers events.
-func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
+// conclude records the result of a call of a Breaker that was admitted in a stay, judged
+// by s. It counts the call, and then a late result, and delivers events.
+func (c *core) conclude(stay word, r result, s *settings) Verdict {
 	s.counters.total(r.outcome)
-	v, did := c.apply(was, stay, r, s)
+	v, did := c.record(stay, r, s)
 	s.counters.verdict(v)
 	did.owed.deliver()
 	return v
 }
 
-// apply reports the result of a call admitted in stay, judged by s. The word was
-// read as was, and a direct result has its stay. A tombstone that a direct result
-// finds is returned as it is.
-//
-// A CAS fails only when another caller's has succeeded.
-func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step) {
-	for failed := 1; stay.mode() == closed && was.stay() == stay && r.how&tripping == 0; failed++ {
-		next, ok := was.countInWord(r.outcome, s)
-		if !ok {
-			if next, ok = c.goesOn(was, r.outcome, s); !ok {
-				break
-			}
-		}
-		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
-		// takes effect when the word is read, all others by this CAS.
-		if next == was {
-			return Counted, step{to: was}
-		}
-		if c.owner != nil && next != next.flagged() {
-			unless := s.forgetAfter
-			if was == was.stay() {
-				unless = 0 // there is nothing to forget
-			}
-			if !c.touch(s.now(), touchUnit, unless) {
-				break
-			}
-		}
-		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, flags: wrote}
-		}
-		atomics.Backoff(failed)
-		was = word(c.word.Load())
+// record makes the result of a call that was admitted in a stay take effect, judged by s
+// unless it is direct.
+func (c *core) record(stay word, r result, s *settings) (Verdict, step) {
+	if r.outcome == Failure || s.rules.tooSlow(r) {
+		r.how |= bad
 	}
-	return c.decide(was, stay, r, s)
-}
-
-// touchBefore touches a cell before its word becomes one that has failures to keep.
-func (c *core) touchBefore(next word, s *settings) {
-	if next.mode() == closed && next != next.flagged() {
-		c.touch(s.now(), touchUnit, 0)
-	}
-}
-
-// decide is apply for all that may do more than count in the word, which was
-// read as was.
-func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
-	work := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
-	return work.apply(was)
+	work := report{core: c, settings: s, result: r, stay: stay}
+	return work.record()
 }
 
 // touch notes that a probe was admitted, or the key of a cell of interest, at a time
 // since the epoch, if the time that is noted is more than a while earlier; see
-// word.leaseLeft and group_forget.go. If it is forgetAfter earlier, which is zero for
-// never, touch notes nothing and reports false.
+// word.leaseLeft and group_forget.go.
 //
 // It retries only if another caller has noted an earlier time.
-func (c *core) touch(at, while, forgetAfter time.Duration) bool {
+func (c *core) touch(at, while time.Duration) {
 	for {
 		was := c.touched.Load()
-		switch idle := at - time.Duration(was); {
-		case forgetAfter != 0 && idle >= forgetAfter:
-			return false
-		case was != 0 && idle <= while, c.touched.CompareAndSwap(was, int64(at)):
-			return true
+		if was != 0 && at-time.Duration(was) <= while || c.touched.CompareAndSwap(was, int64(at)) {
+			return
 		}
 	}
 }
@@ -335,4 +302,40 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 	}
 	owed, _ = c.swap(s, was, w, &change{next: w.close(s), why: ReasonForgotten})
 	return owed, now, true
+}
+
+// The notes of a core, for which its word has no room. A caller makes a note before
+// the CAS that makes it matter. So a caller that reads the word first and the note
+// second finds the note that belongs to the word, or a newer one.
+//
+// A period is the time for which a breaker is half-open: one stay, and one more
+// each time that overdue probes lose their slots. The result of such a probe still
+// counts while the period lasts. Otherwise a breaker would never close where healthy
+// calls take longer than ProbeTimeout.
+
+// begins notes the period that a caller is about to begin; the caller has read the
+// word as was. If the word has changed since, there is nothing to note.
+//
+// A later period is noted only after the word has changed. So if the word is
+// unchanged when it is read here, a later period is noted after that, and makes the
+// CAS fail.
+//
+// It retries only if another caller has noted a period.
+func (c *core) begins(was, next word) {
+	for {
+		noted := c.period.Load()
+		if noted == next.gen() || word(c.word.Load()) != was || c.period.CompareAndSwap(noted, next.gen()) {
+			return
+		}
+	}
+}
+
+// overdue reports whether the probes of a stay have lost their slots in the period
+// of a word. If the note is of a later period, the word is no longer the core's.
+func (c *core) overdue(w, stay word) bool {
+	if w.mode() != halfOpen || stay.mode() != halfOpen {
+		return false
+	}
+	age := func(gen uint32) uint32 { return (w.gen() + genMask - gen) % genMask }
+	return age(stay.gen()) <= age(c.period.Load())
 }

@@ -158,15 +158,9 @@ func (s *settings) describe(e *Event, from word, x *change) {
 	e.Name, e.From, e.To, e.Reason, e.At, e.Shadow = s.name, from.state(), to.state(), x.why, x.at, s.shadow
 	switch from.mode() {
 	case closed:
-		switch {
-		case x.full.why != 0:
+		e.Failures = x.lost
+		if x.full.why != 0 {
 			e.Failures, e.Calls = int(x.full.bad), int(x.full.calls)
-		case from&long != 0:
-			e.Failures = x.lost
-		case x.why == ReasonThreshold:
-			e.Failures = from.miss(s).failures(s)
-		default:
-			e.Failures = from.failures(s)
 		}
 	case open:
 		e.Streak = from.streak()

@@ -88,15 +88,6 @@ func (q *eventQueue) keep(gen uint32, e *Event) *queuedEvent {
 	return &q.own
 }
 
-// either returns the queue that is not nil: both are of one breaker, and while one
-// is held, no push on it makes anyone its holder.
-func either(a, b *eventQueue) *eventQueue {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // deliver calls the listener until no event is left that can be delivered. The
 // caller holds the queue, and does nothing afterwards that must be done. It may
 // be called on nil.

@@ -129,10 +129,10 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell[string], p
 	s := c.set.Load()
 	now, at := s.clock()
 	w := word(c.word.Load())
-	next, v := w.recordFailure(s, now)
+	next := w.trip(s, 0, now)
 	s.quota.acquireAnyway()
-	if v != Tripped || !c.word.CompareAndSwap(uint64(w), uint64(next)) {
-		t.Fatal(v)
+	if !c.word.CompareAndSwap(uint64(w), uint64(next)) {
+		t.Fatal("the word has changed")
 	}
 	e := s.event(w, change{next: next, why: ReasonThreshold, at: at})
 	return c, func() { c.queue.push(next.gen(), e).deliver() }

@@ -258,8 +258,7 @@ func (g *group[K]) record(k K, r result) Verdict {
 			// LP(RecordSuccess): an absent key stays pristine.
 			return Counted
 		}
-		was := word(c.word.Load())
-		v, did := c.apply(was, was.stay(), r, c.set.Load())
+		v, did := c.core.record(0, r, c.set.Load())
 		if did.to.mode() != tombstone {
 			c.finish(did, v)
 			return v
@@ -291,7 +290,7 @@ func (g *Group[K]) State(k K) State {
 
 // Snapshot is Breaker.Snapshot for k. With PerKey that of an absent key has no Name.
 //
-// Snapshot is wait-free; lock-free with a KOfN of more than 32 calls. It takes effect by
+// Snapshot is wait-free; lock-free with a KOfN. It takes effect by
 // one load.
 func (g *Group[K]) Snapshot(k K) Snapshot {
 	v, c := g.current().read(k)
@@ -391,32 +390,3 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 //
 // Len is wait-free. It takes effect for each part of the table.
 func (g *Group[K]) Len() int { return g.current().cells.Len() }
-
-// An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.
-type openQuota struct {
-	// held is at least the number of cells that are open or half-open: it goes
-	// up before a cell becomes so, and down after it was.
-	held atomics.Int64
-}
-
-// out reports whether a cell with this word takes a place of the open quota.
-func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
-
-// acquire takes a place for a cell that is about to open, unless limit places, if
-// that is not zero, are taken. It reports whether it has.
-//
-// It may say no because of a cell that is about to open and then does not.
-func (q *openQuota) acquire(limit int64) bool {
-	if n := q.held.Add(1); limit == 0 || n <= limit {
-		return true
-	}
-	q.held.Add(-1)
-	return false
-}
-
-// acquireAnyway takes a place for a cell that somebody opens by hand.
-func (q *openQuota) acquireAnyway() { q.held.Add(1) }
-
-// release gives a place back, which was taken for a cell that has closed or
-// did not open.
-func (q *openQuota) release() { q.held.Add(-1) }

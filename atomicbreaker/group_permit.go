@@ -133,7 +133,7 @@ func (r result) mayMatter() bool {
 
 // reportTo reports the result of a call that a cell has admitted in a stay.
 func (g *group[K]) reportTo(c *cell[K], stay word, r result, s *settings) Verdict {
-	v, did := c.apply(word(c.word.Load()), stay, r, c.set.Load())
+	v, did := c.core.record(stay, r, c.set.Load())
 	if did.to.mode() != tombstone {
 		c.finish(did, v)
 		return v
@@ -180,7 +180,7 @@ func (g *group[K]) reportFor(k K, hash, since uint64, r result, s *settings) Ver
 			// LP(Done): an absent key stays pristine.
 			return Counted
 		}
-		v, did := c.apply(word(c.word.Load()), 0, r, c.set.Load()) // zero: the cell's first stay
+		v, did := c.core.record(0, r, c.set.Load()) // zero: the cell's first stay
 		if did.to.mode() != tombstone {
 			c.finish(did, v)
 			return v
@@ -193,7 +193,7 @@ func (g *group[K]) reportFor(k K, hash, since uint64, r result, s *settings) Ver
 // finishReport reports what is left of a result whose TripFunc has not returned. It
 // is the end of reportTo, reportFor or record.
 func (c *cell[K]) finishReport(work *report) {
-	v, did := work.apply(word(c.word.Load()))
+	v, did := work.record()
 	r := work.result
 	r.how |= wasAsked
 	switch {

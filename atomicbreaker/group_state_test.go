@@ -222,34 +222,25 @@ func TestPerKeyIsForAbsentKeys(t *testing.T) {
 	}
 }
 
-// Who has read the settings before an Update that remembers keys for longer still finds a
-// key forgotten by them, and goes on.
+// Who has read the settings before an Update that remembers keys for longer retires a key
+// that is forgotten by them, or it would find it so for ever.
 func TestForgottenBySettingsOfBefore(t *testing.T) {
-	for name, o := range map[string]Outcome{"failure": Failure, "success": Success} {
-		g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}})
-		g.RecordFailure(1)
-		c := g.current().cells.Load(1)
-		before := c.set.Load()
-		longer, err := GroupConfig[int]{Default: Config{Policy: Consecutive(2)}, ForgetAfter: 24 * time.Hour}.compile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.current().adopt(longer.shared)
-		g.current().use(longer)
-		c.touched.Store(int64(before.now() - 2*time.Hour))
-		done := make(chan step)
-		go func() {
-			was := word(c.word.Load())
-			_, did := c.apply(was, was.stay(), result{outcome: o}, before)
-			done <- did
-		}()
-		select {
-		case did := <-done:
-			if o == Failure && did.to.mode() != tombstone {
-				t.Errorf("%s: %#x", name, did.to)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%s: the report does not end", name)
-		}
+	g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}})
+	g.RecordFailure(1)
+	c := g.current().cells.Load(1)
+	before := c.set.Load()
+	c.touched.Store(int64(before.now() - 2*time.Hour))
+	longer, err := GroupConfig[int]{Default: Config{Policy: Consecutive(2)}, ForgetAfter: 24 * time.Hour}.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.current().adopt(longer.shared)
+	g.current().use(longer)
+	was := word(c.word.Load())
+	if c.retireStale(was, c.set.Load()) {
+		t.Error("retired by the settings of now")
+	}
+	if _, _, did := c.forget(was, was, before); !did || word(c.word.Load()).mode() != tombstone {
+		t.Errorf("%t, and %#x is left", did, c.word.Load())
 	}
 }

@@ -7,23 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 )
-
-// lasting is a policy that remembers its calls in the way of one that looks
-// back on more of them than the word could hold.
-type lasting struct{ Policy }
-
-func (p lasting) addTo(r *rules) error {
-	r.long = true
-	return p.Policy.addTo(r)
-}
 
 // narrow gives a breaker a log that is soon full.
 func (b *actual) narrow(slots int) {
 	if slots != 0 {
-		b.core.log.Store(&failureLog{slots: make([]atomics.Uint32, slots)})
+		b.core.log.Store(&failureLog{size: slots})
 	}
 }
 
@@ -50,7 +40,7 @@ func then(ops []order, more ...order) []order { return slices.Concat(ops, more) 
 // Results count one by one, in some order, in the word or in its log, and one of
 // them opens the breaker.
 func TestLongHistories(t *testing.T) {
-	trip := func(p Policy) Config { return Config{Policy: lasting{p}} }
+	trip := func(p Policy) Config { return Config{Policy: p} }
 	both := orders{results(0, "x"), results(1, "x"), results(2, ".")}
 	twoOf5, threeOf3, threeOf4, fourOf9 := trip(KOfN(2, 5)), trip(KOfN(3, 3)), trip(KOfN(3, 4)), trip(KOfN(4, 9))
 	for name, r := range map[string]regime{
@@ -70,8 +60,8 @@ func TestLongHistories(t *testing.T) {
 		"a log is over, and the next":  {settings: threeOf3, before: ended("x.x.."), threads: orders{results(0, ".x.x"), results(1, "x")}},
 		"two begin a run":              {settings: fourOf9, before: ended("x"), threads: orders{results(0, "."), results(1, "."), results(2, "x")}},
 		"a run, over, and another":     {settings: threeOf3, before: ended("x."), threads: orders{results(0, "..x.x"), results(1, "x")}},
-		"a stalled one and a full log": {settings: threeOf3, slots: 3, before: ended("x.x"), threads: orders{results(0, ".x.x"), results(1, "x")}},
-		"a log that goes round":        {settings: threeOf3, slots: 3, before: ended("x.x.x.x.x.x."), threads: orders{results(0, "x.x"), results(1, "x")}},
+		"a stalled one and a full log": {settings: threeOf3, slots: 4, before: ended("x.x"), threads: orders{results(0, ".x.x"), results(1, "x")}},
+		"a log that goes round":        {settings: threeOf3, slots: 4, before: ended("x.x.x.x.x.x."), threads: orders{results(0, "x.x"), results(1, "x")}},
 		"what a log shows":             {settings: fourOf9, before: ended("x.x"), threads: orders{{observes}, results(0, "x."), results(1, "x")}},
 		"what it shows when it ends":   {settings: threeOf3, before: ended("x.x."), threads: orders{{observes}, results(0, ".."), results(1, "x")}},
 		"in a row, or among five":      {settings: trip(AnyOf(Consecutive(3), KOfN(4, 5))), before: ended("x.x"), threads: both},
@@ -93,17 +83,17 @@ func TestLongHistories(t *testing.T) {
 // Protocols that are too long for all orders, in those with at most two
 // preemptions.
 func TestLongHistoriesGoOn(t *testing.T) {
-	trip := func(p Policy) Config { return Config{Policy: lasting{p}} }
+	trip := func(p Policy) Config { return Config{Policy: p} }
 	for name, r := range map[string]regime{
-		"two bursts against a failure":       {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x."), threads: orders{results(0, "x....x.x.x."), results(1, "x")}},
-		"two bursts against failures":        {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x."), threads: orders{results(0, "x...x.x.x"), results(1, "x.x")}},
+		"two bursts against a failure":       {settings: trip(KOfN(3, 3)), slots: 4, before: ended("x."), threads: orders{results(0, "x....x.x.x."), results(1, "x")}},
+		"two bursts against failures":        {settings: trip(KOfN(3, 3)), slots: 4, before: ended("x.x."), threads: orders{results(0, "x...x.x.x"), results(1, "x.x")}},
 		"a stalled run, and a longer one":    {settings: trip(KOfN(4, 4)), before: ended("x."), threads: orders{results(0, "...xx.x"), results(1, "x")}},
-		"a whole ring against what it shows": {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x.x.x."), threads: orders{{observes}, results(0, "x.x.x.")}},
+		"a whole ring against what it shows": {settings: trip(KOfN(3, 3)), slots: 4, before: ended("x.x.x.x."), threads: orders{{observes}, results(0, "x.x.x.")}},
 		"three callers over a whole ring":    {settings: trip(KOfN(4, 4)), slots: 4, before: ended("x.x.x."), threads: orders{results(0, "x..x."), results(1, "x.x"), results(2, ".")}},
 		"three failures for each slot":       {settings: trip(KOfN(9, 20)), before: ended("x.x."), threads: orders{results(0, "xx"), results(1, "xx"), results(2, "x.")}},
 		"Reset, and a burst by each":         {settings: trip(KOfN(3, 4)), before: ended("x.x"), threads: orders{then([]order{resets, ask(3)}, results(3, "x.x")...), results(0, "x"), results(1, ".")}},
 		"an opening, and all over again":     {settings: trip(KOfN(3, 4)), before: ended("x.x"), threads: orders{then(results(0, "x"), resets, ask(3), ends(3, Failure), ends(3, Success), ends(3, Failure)), results(1, "x")}},
-		"many calls against what it shows":   {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x"), threads: orders{{observes, observes}, results(0, "...x.x.x")}},
+		"many calls against what it shows":   {settings: trip(KOfN(3, 3)), slots: 4, before: ended("x.x"), threads: orders{{observes, observes}, results(0, "...x.x.x")}},
 	} {
 		r.listens = true
 		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
@@ -113,7 +103,7 @@ func TestLongHistoriesGoOn(t *testing.T) {
 // The same in a group, where a key is absent once none of its last calls has
 // failed.
 func TestLongHistoriesOfKeys(t *testing.T) {
-	twoOf2, threeOf3 := Config{Policy: lasting{KOfN(2, 2)}}, Config{Policy: lasting{KOfN(3, 3)}}
+	twoOf2, threeOf3 := Config{Policy: KOfN(2, 2)}, Config{Policy: KOfN(3, 3)}
 	run := after(failing, reportOp(2, Success))
 	inLog := after(run, reportOp(2, Failure))
 	for name, p := range map[string]protocol{
@@ -133,28 +123,24 @@ func TestLongHistoriesOfKeys(t *testing.T) {
 	}
 }
 
-// Failures that were counted by other settings count on by the new ones, as far
-// as both know what they are.
-func TestUpdateTakesOverLongHistories(t *testing.T) {
+// A history goes on under another KOfN, and begins again where a policy counts in the
+// other way.
+func TestUpdateTakesOverHistories(t *testing.T) {
 	to := func(p Policy) order { return updates(Config{Policy: p}) }
-	fourOf9 := Config{Policy: lasting{KOfN(4, 9)}}
+	fourOf9, threeOf3 := Config{Policy: KOfN(4, 9)}, Config{Policy: KOfN(3, 3)}
 	for name, r := range map[string]regime{
-		"from a row":                           {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, "x")}},
-		"from a row, and a success":            {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, ".x")}},
-		"from the last few":                    {settings: Config{Policy: KOfN(4, 5)}, before: ended("x.xx"), threads: orders{{to(lasting{KOfN(3, 5)})}, results(0, "x")}},
-		"from the last few, and none":          {settings: Config{Policy: KOfN(4, 5)}, before: ended("xx."), threads: orders{{to(lasting{KOfN(3, 5)})}, then(results(0, "."), observes)}},
-		"from a run to a row":                  {settings: fourOf9, before: ended("xx."), threads: orders{{to(Consecutive(2))}, results(0, "x")}},
-		"from a row to fewer":                  {settings: fourOf9, before: then(ended("xxx"), to(KOfN(2, 2))), threads: orders{{observes}, results(0, "x")}},
-		"from a log to a row":                  {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3)), observes}, results(0, "x")}},
-		"from a log to a row, and none":        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3))}, then(results(0, "."), observes)}},
-		"from a log to the last few":           {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, "x")}},
-		"from a log, and a success":            {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, ".x")}},
-		"from a log to a shorter one":          {settings: fourOf9, before: ended("x.x"), threads: orders{{to(lasting{KOfN(3, 3)})}, results(0, ".x")}},
-		"from a log to a longer one":           {settings: Config{Policy: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "x")}},
-		"from a log to windows":                {settings: fourOf9, before: ended("x.x"), threads: orders{{to(FailureCount(99, time.Minute)), observes}, {ends(0, Ignored)}}},
-		"from a log to a longer one, and none": {settings: Config{Policy: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "..")}},
-		"away and back":                        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(5)), to(lasting{KOfN(4, 9)})}, results(0, ".")}},
-		"away and back, and two results":       {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(4, 9)), to(lasting{KOfN(4, 9)})}, results(0, "x.")}},
+		"from a row":                     {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(KOfN(3, 4))}, results(0, "x")}},
+		"from a row, and a success":      {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(KOfN(3, 4))}, results(0, ".x")}},
+		"from a row, and none":           {settings: Config{Policy: Consecutive(5)}, before: ended("xx"), threads: orders{{to(KOfN(3, 5)), to(Consecutive(5)), observes}, {ends(0, Ignored)}}},
+		"to a row":                       {settings: fourOf9, before: ended("xx."), threads: orders{{to(Consecutive(2)), observes}, results(0, "x")}},
+		"to a row, and a success":        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3))}, then(results(0, "."), observes)}},
+		"to fewer calls":                 {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 3))}, results(0, ".x")}},
+		"to fewer that trip":             {settings: fourOf9, before: then(ended("xxx"), to(KOfN(2, 2))), threads: orders{{observes}, results(0, "x")}},
+		"to more calls":                  {settings: threeOf3, before: ended("x.x."), threads: orders{{to(KOfN(3, 9))}, results(0, "x")}},
+		"to more calls, and none":        {settings: threeOf3, before: ended("x.x."), threads: orders{{to(KOfN(3, 9))}, results(0, "..")}},
+		"to windows":                     {settings: fourOf9, before: ended("x.x"), threads: orders{{to(FailureCount(99, time.Minute)), observes}, {ends(0, Ignored)}}},
+		"away and back":                  {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(5)), to(KOfN(4, 9))}, results(0, ".")}},
+		"away and back, and two results": {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(5)), to(KOfN(4, 9))}, results(0, "x.")}},
 	} {
 		r.listens = true
 		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
@@ -171,7 +157,7 @@ type burst struct {
 
 // settles reports a result in the way that it should be.
 func (b *burst) settles(o Outcome) uint32 {
-	_, did := b.b.core.apply(word(b.b.core.word.Load()), b.stay, result{outcome: o}, b.b.core.set.Load())
+	_, did := b.b.core.record(b.stay, result{outcome: o}, b.b.core.set.Load())
 	return did.to.place()
 }
 
@@ -182,8 +168,8 @@ func hastily(b *burst) uint32 {
 	c := &b.b.core
 	for {
 		w, l := word(c.word.Load()), c.log.Load()
-		l.slots[w.many()%len(l.slots)].Store(w.place() + 1)
-		if next := w.since(aLog, w.many()+1, w.place()+1); c.word.CompareAndSwap(uint64(w), uint64(next)) {
+		l.slot(w.many() + 1).Store(w.place() + 1)
+		if next := w.at(w.place()+1, w.many()+1, false); c.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return next.place()
 		}
 	}
@@ -191,7 +177,7 @@ func hastily(b *burst) uint32 {
 
 // forgetful begins each burst with the same places.
 func forgetful(b *burst) uint32 {
-	b.b.core.log.Load().blocks.Store(0)
+	b.b.core.failureLog().blocks.Store(0)
 	return b.settles(Failure)
 }
 
@@ -210,7 +196,7 @@ func (b *burst) holds(places []uint32) {
 // A slot of the log does not change once its failure has taken effect.
 func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
 	return func(m *mc.M) {
-		b := &burst{m: m, b: MustNew(Config{Policy: lasting{KOfN(5, 9)}}), fails: fails}
+		b := &burst{m: m, b: MustNew(Config{Policy: KOfN(5, 9)}), fails: fails}
 		for _, o := range []Outcome{Failure, Success, Failure} {
 			b.settles(o)
 		}
@@ -224,41 +210,37 @@ func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
 	}
 }
 
-// A caller who was stopped since an earlier burst changes nothing in a later
-// one.
+// A caller who was stopped since an earlier burst changes nothing in a later one: here,
+// one that has read in a slot what the last burst but one had written there.
 func burstsAreApart(fails func(*burst) uint32) func(*mc.M) {
 	return func(m *mc.M) {
-		b := &burst{m: m, b: MustNew(Config{Policy: lasting{KOfN(3, 3)}}), fails: fails}
-		b.settles(Failure)
-		b.settles(Success)
-		m.Go(func() { b.settles(Failure) })
-		m.Go(func() {
-			for _, c := range "..x..x...x." {
+		b := &burst{m: m, b: MustNew(Config{Policy: KOfN(3, 3)}), fails: fails}
+		does := func(calls string) (places []uint32) {
+			for _, c := range calls {
 				if c == 'x' {
-					b.fails(b)
+					places = append(places, b.fails(b))
 				} else {
 					b.settles(Success)
 				}
 			}
-		})
-		m.Final(func() {
-			if w := word(b.b.core.word.Load()); w&long != 0 && w&recent == 0 {
-				if ago, ok := b.b.core.ago(w, 1); !ok || ago > 3 {
-					b.m.Failf("the last failure was %d calls ago", ago)
-				}
-			}
-		})
+			return places
+		}
+		does("x.x...xx")
+		var places []uint32
+		m.Go(func() { b.settles(Success) })
+		m.Go(func() { places = does("...x.x.") })
+		m.Final(func() { b.holds(places) })
 	}
 }
 
 func TestLogsAreFinal(t *testing.T) {
 	slots := mc.Config{Operations: "Failure ∥ Success, Failure"}
-	bursts := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Failure ∥ three bursts"}
+	bursts := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Success ∥ the end of a burst, and another"}
 	t.Run("a slot", func(t *testing.T) { mc.Check(t, slots, slotsAreFinal(carefully)) })
 	t.Run("a slot that is stored", func(t *testing.T) { mc.Refute(t, slots, "failure 1 was at", slotsAreFinal(hastily)) })
 	t.Run("bursts", func(t *testing.T) { mc.Check(t, bursts, burstsAreApart(carefully)) })
 	t.Run("bursts with the same places", func(t *testing.T) {
-		mc.Refute(t, bursts, "the last failure was", burstsAreApart(forgetful))
+		mc.Refute(t, bursts, "failure 0 was at", burstsAreApart(forgetful))
 	})
 }
 
@@ -292,15 +274,15 @@ func TestCostsOfLongHistories(t *testing.T) {
 		mc.CheckCost(t, "Breaker, KOfN of 1024: "+name, plain(c, comes(before), op), cost, moves...)
 	}
 	check("a call that succeeds", never, "", ok, mc.Cost{Loads: 2}, 0)
-	check("a call that fails, in a row", never, "x", fails, mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.5)
-	check("the first success after a failure, and the log", never, "x", ok, mc.Cost{Loads: 5, RMWs: 3}, 2, 14, 126)
-	check("the next success", never, "x.", ok, mc.Cost{Loads: 4, RMWs: 1}, 2, 14, 126)
-	check("the next failure", never, "x.", fails, mc.Cost{Loads: 8, RMWs: 3}, 6.06, 30.44, 257.95)
-	check("a success after more failures", never, "x.x", ok, mc.Cost{Loads: 6, RMWs: 1}, 3.5, 18.5, 158.51)
-	check("a failure after more failures", never, "x.x", fails, mc.Cost{Loads: 8, RMWs: 2}, 6.06, 30.44, 257.95)
-	check("the same with three rules", any3, "x.x", fails, mc.Cost{Loads: 12, RMWs: 2}, 6.06, 30.44, 257.94)
-	check("a failure, and then a success", never, "x.x", comes("x."), mc.Cost{Loads: 14, RMWs: 3}, 8.13, 42.94, 383.2)
-	check("Snapshot, after two failures", never, "x.x", func(b *Breaker) { b.Snapshot() }, mc.Cost{Loads: 10}, 0)
+	check("a call that fails, in a row", never, "x", fails, mc.Cost{Loads: 10, RMWs: 3}, 6.11, 35.09, 317.98)
+	check("the first success after a failure, and the log", never, "x", ok, mc.Cost{Loads: 10, RMWs: 3}, 4, 24.625, 220.52)
+	check("the next success", never, "x.", ok, mc.Cost{Loads: 10, RMWs: 1}, 3.5, 21.125, 189.02)
+	check("the next failure", never, "x.", fails, mc.Cost{Loads: 7, RMWs: 1}, 6.11, 35.82, 318.92)
+	check("a success after more failures", never, "x.x", ok, mc.Cost{Loads: 10, RMWs: 2}, 4, 24.625, 220.52)
+	check("a failure after more failures", never, "x.x", fails, mc.Cost{Loads: 10, RMWs: 2}, 6.11, 35.09, 317.98)
+	check("the same with three rules", any3, "x.x", fails, mc.Cost{Loads: 12, RMWs: 2}, 6.11, 35.09, 317.96)
+	check("a failure, and then a success", never, "x.x", comes("x."), mc.Cost{Loads: 20, RMWs: 4}, 8.19, 51.78, 364.97)
+	check("Snapshot, after two failures", never, "x.x", func(b *Breaker) { b.Snapshot() }, mc.Cost{Loads: 8}, 0)
 	check("State, after two failures", never, "x.x", func(b *Breaker) { b.State() }, mc.Cost{Loads: 2}, 0)
 
 	checkKey := func(name string, before, op func(*Group[string]), cost mc.Cost, moves ...float64) {
@@ -309,14 +291,14 @@ func TestCostsOfLongHistories(t *testing.T) {
 	}
 	inLog := func(g *Group[string]) { failK(g); okK(g); failK(g) }
 	checkKey("a call of a healthy key", func(*Group[string]) {}, okK, mc.Cost{Loads: 7}, 0)
-	checkKey("a call of a failing key that succeeds", inLog, okK, mc.Cost{Loads: 19, RMWs: 1, TableReads: 1, Clock: 1}, 2, 21.875, 245.14)
-	checkKey("a call of a failing key that fails", inLog, failK, mc.Cost{Loads: 22, RMWs: 2, TableReads: 1, Clock: 2}, 6, 24.1875, 193.94)
+	checkKey("a call of a failing key that succeeds", inLog, okK, mc.Cost{Loads: 23, RMWs: 2, TableReads: 1, Clock: 1}, 4, 30.88, 310.13)
+	checkKey("a call of a failing key that fails", inLog, failK, mc.Cost{Loads: 23, RMWs: 2, TableReads: 1, Clock: 1}, 7.6, 46.77, 391.48)
 }
 
 // Whoever needs the log first, there is one.
 func TestLogIsMadeOnce(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "failureLog ∥ failureLog"}, func(m *mc.M) {
-		b := MustNew(Config{Policy: lasting{KOfN(2, 2)}})
+		b := MustNew(Config{Policy: KOfN(2, 2)})
 		var logs [2]*failureLog
 		var blocks [2]uint32
 		for i := range logs {

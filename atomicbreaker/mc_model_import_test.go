@@ -24,7 +24,7 @@ func modelSettings(c atomicbreaker.Config) model.Settings {
 	}
 	s.MaxOpen = 10 * s.OpenFor
 	for _, r := range atomicbreaker.ModelRules(c.Policy) {
-		s.Policy = append(s.Policy, model.Rule{Why: atomicbreaker.ReasonThreshold, N: r.K, Last: r.N, Lasting: r.Lasting})
+		s.Policy = append(s.Policy, model.Rule{Why: atomicbreaker.ReasonThreshold, N: r.K, Last: r.N})
 	}
 	return s
 }

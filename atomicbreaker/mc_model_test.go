@@ -172,19 +172,13 @@ type Model interface {
 var NewModel func(settings Config) Model
 
 // ModelRule is Consecutive(K) or, if N is not zero, KOfN(K, N).
-type ModelRule struct {
-	K, N    int
-	Lasting bool
-}
+type ModelRule struct{ K, N int }
 
 // ModelRules returns what a policy consists of.
 func ModelRules(p Policy) (all []ModelRule) {
 	switch p := p.(type) {
 	case nil:
 		return ModelRules(Consecutive(defaultThreshold))
-	case lasting:
-		all = ModelRules(p.Policy)
-		all[0].Lasting = true
 	case consecutive:
 		all = []ModelRule{{K: int(p)}}
 	case kOfN:

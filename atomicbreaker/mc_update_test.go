@@ -114,8 +114,8 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 				}
 				m.Final(func() {
 					s, w := q.b.core.set.Load(), word(q.b.core.word.Load())
-					if ended := uint64(w.gen()) - began; ended != p.ends || w.failures(s) != p.failures {
-						m.Failf("%d stays have ended, and there are %d failures", ended, w.failures(s))
+					if ended := uint64(w.gen()) - began; ended != p.ends || q.b.core.failures(w, s, false) != p.failures {
+						m.Failf("%d stays have ended, and there are %d failures", ended, q.b.core.failures(w, s, false))
 					}
 					if w.mode() != closed || w.watched() != s.watchesAll() {
 						m.Failf("mode %d, watched: %v, and should be: %v", w.mode(), w.watched(), s.watchesAll())
@@ -130,12 +130,11 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 // those that follow: these have exactly one failure, or two if the other came
 // while they were there.
 func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
-	// An operation that has read the settings first, and then is stopped.
+	// An operation that has read the word and the settings, and then is stopped.
 	stopped := func(p *patient) func() {
-		s := p.b.core.set.Load()
-		return func() {
-			p.b.core.apply(word(p.b.core.word.Load()), word(p.early.bits).stay(), result{outcome: Failure}, s)
-		}
+		work := report{core: &p.b.core, settings: p.b.core.set.Load(), result: result{outcome: Failure, how: bad}}
+		w := word(p.b.core.word.Load())
+		return func() { work.count(w) }
 	}
 	early := func(p *patient) func() { return func() { p.early.Failure() } }
 	// A success when there are windows, which takes the short way to them.

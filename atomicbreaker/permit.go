@@ -99,16 +99,15 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 	}
 	was := word(c.word.Load())
 	if next, ok := was.countInRow(stay, o, s); ok {
-		// LP(Done): as in core.apply.
+		// LP(Done): as in report.record.
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted
 		}
 		atomics.Backoff(1)
-		was = word(c.word.Load())
 	} else if o == Success && was == stay|watched && c.pass(stay, s) {
 		return Counted
 	}
-	return c.conclude(was, stay, result{outcome: o}, s)
+	return c.conclude(stay, result{outcome: o}, s)
 }
 
 // settleResult reports a result. Non-nil settings are those by which it was
@@ -121,45 +120,5 @@ func (p Permit) settleResult(r result, s *settings) Verdict {
 		s = p.core.settings()
 	}
 	r.took = took(p.bits, s)
-	return p.core.conclude(word(p.core.word.Load()), decoded(p.bits).stay(), r, s)
-}
-
-// The bits of a permit are the stay that admitted the call, or of a permit for an absent
-// key what absentBits returns. If a policy asks how long calls take, they have in the
-// payload when the call began: 1 + the time since the epoch in units of 1.024 µs, modulo
-// 26 days. Such bits are inverted. So no word is equal to them, and no report ends
-// unseen; they can be told by their mode, which is odd. In a Breaker that counts all
-// calls they are inverted too, with a payload of 0.
-const (
-	begunUnit = 10 // bits of nanoseconds
-	untimed   = -1 // inverts the bits, and is packed as 0
-)
-
-// bitsFor returns the bits of a permit of a stay for a call that began then. Zero
-// means that nobody asks.
-func bitsFor(stay word, begun time.Duration) uint64 {
-	if begun == 0 {
-		return uint64(stay)
-	}
-	return ^(uint64(stay) | uint64(begun>>begunUnit+1)&payloadMask)
-}
-
-// inverted reports whether bits are inverted, and decoded returns them as they were before.
-func inverted(bits uint64) bool { return bits>>modeShift&1 != 0 }
-
-func decoded(bits uint64) word {
-	if inverted(bits) {
-		return word(^bits)
-	}
-	return word(bits)
-}
-
-// took returns how long it is since the call began, by the clock of the
-// settings that have timed it, or zero if it was not.
-func took(bits uint64, s *settings) time.Duration {
-	begun := uint64(decoded(bits) & payloadMask)
-	if !inverted(bits) || begun == 0 || !s.rules.slow {
-		return 0
-	}
-	return time.Duration((uint64(s.now()>>begunUnit)+1-begun)&payloadMask) << begunUnit
+	return p.core.conclude(decoded(p.bits).stay(), r, s)
 }

@@ -21,10 +21,8 @@ type Policy interface {
 // never change.
 type rules struct {
 	threshold uint32        // of failures in a row; zero: they are not counted
-	recent    []kOfN        // of the last calls
-	history   uint32        // a bit for each call that the word remembers; zero: none
-	long      bool          // whether there is more to remember; then these:
-	last      int           // how many calls that is; otherwise zero
+	kOfN      []kOfN        // of the last calls; then threshold is zero
+	last      int           // how many calls they look back on at most
 	windows   []window      // of time
 	span      time.Duration // after which nothing of a call is in any of them
 	asks      bool          // whether any of them is a TripFunc's
@@ -39,17 +37,24 @@ func compilePolicy(p Policy) (*rules, error) {
 		p = Consecutive(defaultThreshold)
 	}
 	r := new(rules)
-	if err := p.addTo(r); err != nil {
+	err := p.addTo(r)
+	if row := int(r.threshold); err == nil && row != 0 && len(r.kOfN) != 0 {
+		if row > maxLast {
+			err = fmt.Errorf("%v: with a KOfN must be at most Consecutive(%d)", Consecutive(row), maxLast)
+		}
+		r.kOfN, r.threshold = append(r.kOfN, kOfN{row, row}), 0 // which is the same
+	}
+	if err != nil {
 		return nil, fmt.Errorf("atomicbreaker: Config.Policy: %w", err)
 	}
-	if err := r.remember(); err != nil {
-		return nil, fmt.Errorf("atomicbreaker: Config.Policy: %w", err)
+	for _, p := range r.kOfN {
+		r.last = max(r.last, p.n)
 	}
 	return r, nil
 }
 
 // Consecutive opens the breaker on exactly the n-th failure in a row, however long ago the
-// others were.
+// others were. n must be positive.
 func Consecutive(n int) Policy { return consecutive(n) }
 
 type consecutive int
@@ -67,22 +72,16 @@ func (n consecutive) addTo(r *rules) error {
 }
 
 // KOfN opens the breaker on a failure that is exactly the k-th among the last n calls that
-// are not Ignored, n at most 1024. A failure rate of ratio is KOfN(ceil(ratio*n), n).
+// are not Ignored. k must be in 1..n, and n at most 1024. A failure rate of ratio is
+// KOfN(ceil(ratio*n), n).
 //
-// While any of the last n calls has failed, every result writes to the breaker's state.
-// With n above 32, such a breaker takes 4 KiB more, and Snapshot.Failures is at most k if
-// MaxOpen withholds failures.
+// While any of the last n calls has failed, every result writes to the breaker's state,
+// and each failure but the first to a log of 0.4 KiB, which grows to 4 KiB with the number of
+// failures until n successes in a row.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 
 type kOfN struct{ k, n int }
 
-// maxHistory is how many calls the word itself remembers.
-const maxHistory = 32
-
-// lastCalls is a history with a bit for each of n calls.
-func lastCalls(n int) uint32 { return uint32(1<<n - 1) }
-
-func (p kOfN) last() uint32   { return lastCalls(p.n) }
 func (p kOfN) String() string { return fmt.Sprintf("KOfN(%d, %d)", p.k, p.n) }
 
 func (p kOfN) addTo(r *rules) error {
@@ -92,17 +91,12 @@ func (p kOfN) addTo(r *rules) error {
 	if p.k < 1 || p.k > p.n {
 		return fmt.Errorf("%v: k must be in 1..n", p)
 	}
-	r.recent = append(r.recent, p)
-	if p.n > maxHistory {
-		r.long = true
-	} else {
-		r.history |= p.last()
-	}
+	r.kOfN = append(r.kOfN, p)
 	return nil
 }
 
 // AnyOf opens the breaker as soon as one of the policies does. Beside a KOfN, the n of a
-// Consecutive is at most 32, or 1024 if the n of a KOfN is above 32.
+// Consecutive is at most 1024.
 func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 
 type anyOf []Policy
@@ -131,7 +125,8 @@ func (p anyOf) addTo(r *rules) error {
 }
 
 // FailureRate opens the breaker on a failure if at least minCalls calls ended in the window
-// and at least ratio of them failed, from above 0 to 1, rounded down to a millionth.
+// and at least ratio of them failed. ratio must be above 0 and at most 1, and is rounded
+// down to a millionth; minCalls and window must be positive.
 //
 // A call counts for the window, and at most a fifteenth of it and 16 µs longer. A window
 // begins when the breaker closes; for a key of a Group with a failure, so choose minCalls
@@ -142,8 +137,8 @@ func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
 	return windowPolicy{ReasonFailureRate, ratio, 0, minCalls, window}
 }
 
-// FailureCount opens the breaker on the n-th failure in the window, n at most 524288. For
-// the window see FailureRate; successes write nothing.
+// FailureCount opens the breaker on the n-th failure in the window. n must be in 1..524288.
+// For the window see FailureRate; successes write nothing.
 func FailureCount(n int, window time.Duration) Policy {
 	return windowPolicy{ReasonFailureCount, 1, 0, n, window}
 }

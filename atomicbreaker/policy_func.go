@@ -69,8 +69,8 @@ func (p tripFunc) addTo(r *rules) error {
 // the word is read again after them.
 func (r *report) askAll(w word) {
 	r.result.how |= wasAsked
-	if owed := r.gone.owed; owed != nil {
-		r.gone.owed = nil
+	if owed := r.step.owed; owed != nil {
+		r.step.owed = nil
 		r.call(owed.deliver) // or no event would be delivered while a function takes long
 	}
 	held := r.core.windows.Load()
@@ -83,7 +83,7 @@ func (r *report) askAll(w word) {
 		}
 		c := held.countsOf(r.settings.now(), i)
 		if r.result.outcome == Failure {
-			c.Consecutive = int(r.core.inARow(w)) + 1
+			c.Consecutive = r.core.inARow(w) + 1
 		}
 		trips := false
 		if r.call(func() { trips = (*held.rules[i].ask)(c) }); trips {
@@ -104,7 +104,7 @@ func (r *report) finish() {
 		of.finishReport(&rest)
 		return
 	}
-	_, did := r.apply(word(r.core.word.Load()))
+	_, did := r.record()
 	did.owed.deliver()
 }
 
@@ -142,7 +142,7 @@ func (c *core) counts(w word, s *settings) (n Counts) {
 	if held == nil || held.stay != w.stay() || !same(held.rules, s.rules.windows) {
 		return n
 	}
-	n.Consecutive = int(c.inARow(w))
+	n.Consecutive = c.inARow(w.under(s))
 	now, slow, failed := s.now(), false, false
 	for _, counting := range []bool{true, false} { // those first that count calls
 		for i := range held.rules {

@@ -1,114 +1,222 @@
 package atomicbreaker
 
-import "time"
+import (
+	"time"
 
-// A report is the work on one result that may do more than count in the word. It
-// belongs to its goroutine.
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A result is the end of a call: its outcome, how long it took if that matters, and
+// whether the breaker is to open for that, and for how long. It has four
+// fields, as a struct of more does not stay in registers.
+type result struct {
+	outcome Outcome
+	how     howReported
+	took    time.Duration
+	open    time.Duration
+}
+
+type howReported uint16
+
+const (
+	tripping howReported = 1 << iota // the breaker is to open
+	wasAsked                         // TripFuncs were asked already
+	direct                           // no permit was asked for
+	timed                            // it is known how long the call took
+	bad                              // it has failed, or was too slow
+	full                             // enough for a KOfN, or a window
+	slotted                          // of a probe that still has its slot
+	expired                          // the time of the open word has passed
+	withheld                         // the open quota keeps it from opening the breaker
+)
+
+func (r result) is(how howReported) bool { return r.how&how != 0 }
+
+// A report is the work on one result. It belongs to its goroutine.
 type report struct {
 	core     *core
 	settings *settings
 	result   result
 	stay     word // the one that admitted the call, unless the result is direct
-	bad      bool // a failure, or a slow call where that matters
-	slot     bool // whether a probe still has its slot
 
-	counted word          // the stay in whose windows the result was counted, if in any
-	in      bool          // whether it was counted in any
-	at      time.Duration // when it was counted
-	block   uint32        // for a run that it may begin
-	began   bool          // whether block is set
-	full    tally         // the window that then had enough
-	gone    step          // the step that closed a key that was forgotten
-	forgot  bool          // whether the key was forgotten
-	now     time.Duration // of the last word that was read, or zero
+	in      bool  // whether the result was counted in windows
+	counted word  // then: of which stay
+	full    tally // the window that then had enough
 
-	withheld bool // whether the open quota has made a Permit.Trip a failure like any other
+	refused bool // whether the open quota has made a Permit.Trip a failure like any other
+
+	forgot bool          // whether the key was forgotten
+	now    time.Duration // of the last word that was read, or zero
+
+	step step // what it has done
 }
 
-// apply is decide for a report that has begun.
-func (r *report) apply(was word) (v Verdict, did step) {
-	c, o, unasked := r.core, r.result.outcome, r.result.how&direct != 0
-	var ok bool
-	for ; ; was = word(c.word.Load()) {
+// record makes the result take effect. The result of a call that was admitted in an
+// earlier stay is late. A tombstone is returned as it is.
+//
+// A CAS fails only when another caller's has succeeded.
+func (r *report) record() (Verdict, step) {
+	c := r.core
+	for failed := 1; ; failed++ {
+		was := word(c.word.Load())
 		w := was.living()
-		if r.slot = w.stay() == r.stay; unasked {
-			if w.mode() == tombstone {
-				r.gone.to = w
-				r.gone.flags |= r.hasAsked()
-				return Late, r.gone
-			}
-			// The settings are read after the word: its deadline may be further ahead
-			// than those of settings that Update has replaced.
-			r.settings = c.set.Load()
-		} else if !r.slot {
-			if !c.overdue(w, r.stay) {
-				// LP(Done): a late result takes effect when the word is read.
-				r.gone.to = w
-				r.gone.flags |= r.hasAsked()
-				return Late, r.gone
-			}
-			if word(c.word.Load()) != was {
-				continue // the period may be another's
-			}
+		switch {
+		case r.result.is(direct) && w.mode() != tombstone:
+		case w.stay() == r.stay:
+		case !c.overdue(w, r.stay):
+			return Late, r.did(w) // LP(Done): when the word is read
+		case word(c.word.Load()) != was:
+			continue // the period may be another's
 		}
-		if r.forget(was, w) || r.count(w) {
+		// The settings are read after the word: its deadline may be further ahead than those
+		// of settings that Update has replaced, and its failures may be in another form.
+		s := c.set.Load()
+		r.settings = s
+		if r.result.outcome != Ignored {
+			w = w.under(s)
+		}
+		if r.forget(was, w) || len(s.rules.windows) != 0 && r.count(w) {
 			continue
 		}
-		s, x := r.settings, change{why: ReasonThreshold}
+		res, acquired := r.of(w), false
+		next, v := w.record(res, s)
+		if v == Tripped && w.mode() == closed && s.quota != nil {
+			if acquired = s.quota.acquire(s.openLimit); !acquired {
+				if res.is(tripping) { // it counts as any failure does
+					r.result.how &^= tripping
+					r.refused = true
+					continue
+				}
+				res.how |= withheld
+				next, v = w.record(res, s)
+			}
+		}
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing takes
+		// effect when the word is read, or is counted in windows; the deadline of a late
+		// RecordFailure was still ahead after that. All others take effect by a CAS.
+		ok := true
 		switch {
-		case r.result.how&tripping != 0:
-			x, v = r.trip(w)
-		case r.full.why != 0:
-			x, v = r.open(w)
-		case o == Ignored:
-			x.next, v = w.neutral(r.slot)
-		case w.mode() == closed && w.recalls(o, s):
-			if x, v, ok = r.recall(w); !ok {
+		case v == Tripped || v == Recovered:
+			next, ok = r.begin(was, w, &change{next: next, acquired: acquired}, res, v)
+		case s.rules.last != 0 && w.mode() == closed && res.outcome != Ignored:
+			if next, ok = c.remember(w, res.outcome == Failure, s); !ok {
 				continue
 			}
-		case unasked && o == Success:
-			x.next, v = w.recordSuccess(s)
-			x.why = ReasonRecordSuccess
-		case unasked && w.mode() != closed:
-			var now time.Duration
-			now, x.at = s.clock()
-			x.next, v = w.recordFailure(s, now)
-			x.why = ReasonRecordFailure
-		case w.mode() == halfOpen:
-			x, v = r.probe(w)
-		case o == Failure:
-			var now time.Duration
-			if w.mode() == closed && w.trips(s) {
-				now, x.at = s.clock()
-			}
-			x.next, v = w.fail(s, now)
+			fallthrough
 		default:
-			x.next, v = w.succeed(s)
+			next, ok = r.keep(was, next, res)
 		}
-		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
-		// takes effect when the word is read, or is counted in windows; the
-		// deadline of a late RecordFailure was still ahead after that. All other
-		// results take effect by this CAS.
-		if v, did, ok := r.swap(was, w, &x, v); ok {
-			if r.gone.flags != 0 {
-				did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
-			}
-			return v, did
+		if ok {
+			return v, r.did(next)
+		}
+		atomics.Backoff(failed)
+	}
+}
+
+// of returns the result as the word sees it.
+func (r *report) of(w word) result {
+	res := r.result
+	switch w.mode() {
+	case closed:
+		if r.full.why != 0 || res.outcome == Failure && r.settings.rules.last != 0 && r.core.enough(w, r.settings) {
+			res.how |= full
+		}
+	case open:
+		if res.is(direct) && !w.openPending(r.settings, r.settings.now()) {
+			res.how |= expired
+		}
+	case halfOpen:
+		if w.stay() == r.stay {
+			res.how |= slotted
 		}
 	}
+	return res
+}
+
+// did returns what the report did, which has left the word behind.
+func (r *report) did(to word) step {
+	if r.step.to = to; r.result.is(wasAsked) {
+		r.step.flags |= asked
+	}
+	return r.step
+}
+
+// keep makes a change within a stay, if there is one to make. It reports whether it has,
+// or there is none, and the word that it left behind.
+func (r *report) keep(was, next word, res result) (to word, ok bool) {
+	c, s := r.core, r.settings
+	if r.in && c.owner != nil && next.mode() == closed && next.stay() == r.counted {
+		next |= watched
+	}
+	held := res.is(withheld) || r.refused
+	changes := next != was.living() || was != was.living() && res.is(bad) // a mark must go
+	if c.owner != nil && (changes || held) && next.mode() == closed && next != next.flagged() {
+		if r.now == 0 {
+			r.now = s.now()
+		}
+		c.touch(r.now, touchUnit) // before the word has failures to keep
+	}
+	if changes {
+		if !c.word.CompareAndSwap(uint64(was), uint64(next)) {
+			return next, false
+		}
+		r.step.flags |= wrote
+	}
+	if held && next.mode() == closed {
+		s.counters.mine().withheld.Add(1)
+		r.step.flags |= withheldStep
+	}
+	return next, true
+}
+
+// begin makes a change that begins a stay, for a verdict of Tripped or Recovered.
+func (r *report) begin(was, w word, x *change, res result, v Verdict) (to word, ok bool) {
+	s := r.settings
+	x.why, x.full = res.reason(w, v, r.full), r.full
+	if w.mode() == halfOpen && !res.is(direct) {
+		x.seen = w.withProbe(res.is(bad), res.is(slotted))
+	}
+	if v == Tripped {
+		var now time.Duration
+		now, x.at = s.clock()
+		x.next = w.trip(s, res.open, now)
+	}
+	owed, ok := r.core.swap(s, was, w, x)
+	r.step.add(owed, ok)
+	return x.next, ok
+}
+
+// reason returns why a result begins a stay after a word.
+func (r result) reason(w word, v Verdict, full tally) Reason {
+	switch {
+	case v == Recovered && r.is(direct):
+		return ReasonRecordSuccess
+	case v == Recovered:
+		return ReasonRecovered
+	case r.is(tripping):
+		return ReasonTrip
+	case w.mode() == closed && full.why != 0:
+		return full.why
+	case w.mode() == closed:
+		return ReasonThreshold
+	case r.is(direct):
+		return ReasonRecordFailure
+	}
+	return ReasonProbeFailed
 }
 
 // forget makes a key healthy that was forgotten, so that the result finds it so. It
 // reports whether the caller has to read the word again.
 func (r *report) forget(was, w word) (again bool) {
-	if r.now = 0; r.forgot || r.in && r.counted == w.stay() {
+	if r.now = 0; r.settings.forgetAfter == 0 || r.forgot || r.in && r.counted == w.stay() {
 		return false
+	}
+	if w.mode() == closed && r.result.outcome == Success && r.settings.rules.last == 0 && len(r.settings.rules.windows) == 0 {
+		return false // it clears the failures anyway
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)
 	r.now, r.forgot = now, did && !r.core.deliveredUpTo(w)
-	if did && w.mode() != closed {
-		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
-	}
+	r.step.add(owed, did && w.mode() != closed)
 	return did
 }
 
@@ -125,112 +233,24 @@ func (r *report) count(w word) (again bool) {
 		return false
 	}
 	r.full = tally{} // a window that was full in another stay opens nothing in this one
-	if len(s.rules.windows) == 0 || r.result.outcome == Ignored || r.result.how&tripping != 0 || w.mode() != closed {
+	if w.mode() != closed || r.result.outcome == Ignored || r.result.is(tripping) {
 		return false
 	}
-	if r.core.owner != nil && !w.watched() && !r.bad {
+	isBad := r.result.is(bad)
+	if r.core.owner != nil && !w.watched() && !isBad {
 		return false
 	}
 	at := r.now
 	if at == 0 {
 		at = s.now()
 	}
-	full, ok := r.core.count(w.stay(), r.result, r.bad, s, at)
-	r.full, r.at, r.in, r.counted = full, at, true, w.stay()
-	if ok && r.bad && s.rules.asks && full.why == 0 && r.result.how&wasAsked == 0 {
+	full, ok := r.core.count(w.stay(), r.result, s, at)
+	r.full, r.step.at, r.in, r.counted = full, at, true, w.stay()
+	if ok && isBad && s.rules.asks && full.why == 0 && !r.result.is(wasAsked) {
 		r.askAll(w)
 		return true
 	}
 	return r.core.owner != nil || !ok
-}
-
-// open is the change of a closed word whose windows have enough failures or slow calls.
-func (r *report) open(w word) (change, Verdict) {
-	now, at := r.settings.clock()
-	return change{next: w.trip(r.settings, now), why: r.full.why, at: at, full: r.full}, Tripped
-}
-
-// probe is the change of a half-open word for the result of a probe.
-func (r *report) probe(w word) (x change, v Verdict) {
-	if w.spent(r.slot) {
-		return change{next: w}, Late
-	}
-	x.seen = w.withProbe(r.bad, r.slot)
-	switch v = w.decides(r.settings, r.bad); v {
-	case Tripped:
-		var now time.Duration
-		now, x.at = r.settings.clock()
-		x.next, x.why = w.trip(r.settings, now), ReasonProbeFailed
-	case Recovered:
-		x.next, x.why = w.close(r.settings), ReasonRecovered
-	default:
-		x.next = x.seen
-	}
-	return x, v
-}
-
-// trip is the change of a word for a result of Permit.Trip.
-func (r *report) trip(w word) (change, Verdict) {
-	if w.mode() == disabled {
-		return change{next: w}, Counted
-	}
-	if w.mode() != closed && w.mode() != halfOpen || w.spent(r.slot) {
-		return change{next: w}, Late
-	}
-	now, at := r.settings.clock()
-	x := change{next: w.tripFor(r.settings, r.result.open, now), why: ReasonTrip, at: at}
-	if w.mode() == halfOpen {
-		x.seen = w.withProbe(true, r.slot)
-	}
-	return x, Tripped
-}
-
-// swap makes the change, unless nothing would change, or too many keys are open
-// already. It reports whether it has, and with which verdict.
-func (r *report) swap(was, w word, x *change, v Verdict) (Verdict, step, bool) {
-	s := r.settings
-	did, held := step{at: r.at}, r.withheld
-	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
-		x.acquired = s.quota.acquire(s.openLimit)
-		if held = !x.acquired; held {
-			if r.result.how&tripping != 0 {
-				r.result.how &^= tripping // it counts as any failure does
-				r.withheld = true
-				return v, step{}, false
-			}
-			next, ok := r.withhold(w)
-			if !ok {
-				return v, step{}, false
-			}
-			*x, v = change{next: next}, Counted
-		}
-	}
-	if r.in && r.core.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {
-		x.next |= watched
-	}
-	changes, ok := x.next != w || was != w && r.bad, true
-	if r.core.owner != nil && (changes || held) {
-		r.core.touchBefore(x.next, s)
-	}
-	if did.to = x.next; changes {
-		did.flags = wrote
-		did.owed, ok = r.core.swap(s, was, w, x)
-	}
-	if ok && held && x.next.mode() == closed {
-		s.counters.mine().withheld.Add(1)
-		did.flags |= withheld
-	}
-	return v, did, ok
-}
-
-// goesOn returns a long word after one more success, if that is all that there is
-// to do. Its result is that of remember and recall; but while calls fail, most
-// results are such successes, and this takes a quarter of the time.
-func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
-	if w&long == 0 || o == Failure || s.rules.last == 0 || len(s.rules.windows) != 0 {
-		return w, false
-	}
-	return c.passLong(w, s), true
 }
 
 // after is a result that has to be counted elsewhere after a step.
@@ -239,13 +259,4 @@ func (r result) after(did step) result {
 		r.how |= wasAsked
 	}
 	return r
-}
-
-// hasAsked says whether the functions were asked, for a caller that has to count the
-// result elsewhere.
-func (r *report) hasAsked() stepFlags {
-	if r.result.how&wasAsked != 0 {
-		return asked
-	}
-	return 0
 }

@@ -75,7 +75,7 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		"ForceOpen": (*Breaker).ForceOpen,
 	} {
 		b := MustNew(Config{Policy: FailureCount(1, time.Hour)})
-		turn := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
+		turn := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure, how: bad}}
 		w := word(b.core.word.Load())
 		end(b)
 		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
@@ -131,10 +131,10 @@ func TestWindowsSumUntilNow(t *testing.T) {
 		s := c.settings()
 		early := s.now()
 		time.Sleep(3 * time.Second)
-		if full, ok := c.count(0, result{outcome: Failure}, true, s, s.now()); full.why != 0 || !ok {
+		if full, ok := c.count(0, result{outcome: Failure, how: bad}, s, s.now()); full.why != 0 || !ok {
 			t.Fatalf("%+v, %t after the first", full, ok)
 		}
-		if full, ok := c.count(0, result{outcome: Failure}, true, s, early); full != (tally{ReasonFailureCount, 2, 2}) || !ok {
+		if full, ok := c.count(0, result{outcome: Failure, how: bad}, s, early); full != (tally{ReasonFailureCount, 2, 2}) || !ok {
 			t.Fatalf("%+v, %t after the second", full, ok)
 		}
 	})

@@ -80,7 +80,7 @@ func (b *Breaker) State() State {
 // Snapshot returns the state with its details, of one moment except for the counts of
 // windows and what Update changes meanwhile.
 //
-// Snapshot is wait-free; lock-free with a KOfN of more than 32 calls. It takes effect by
+// Snapshot is wait-free; lock-free with a KOfN. It takes effect by
 // one load.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
 

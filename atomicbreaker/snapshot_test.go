@@ -15,13 +15,13 @@ func TestOpenOver(t *testing.T) {
 		s := MustNew(Config{MaxOpenTimeout: 365 * 24 * time.Hour}).core.settings()
 		for _, d := range []time.Duration{openTick, time.Second, s.maxOpen} {
 			for _, written := range []time.Duration{now, now + time.Second} {
-				w := word(0).openUntil(1, s.until(d, written))
+				w := word(0).enter(open).withStreak(1) | word(s.until(d, written))
 				if w.openOver(now) || w.openOver(written) || !w.openOver(written+d) || !w.openOver(written+d+24*time.Hour) {
 					t.Errorf("opened at %v for %v", written, d)
 				}
 			}
 		}
-		if word(0).openUntil(1, s.until(latched, now)).openOver(now + 24*time.Hour) {
+		if (word(0).enter(open).withStreak(1) | word(s.until(latched, now))).openOver(now + 24*time.Hour) {
 			t.Errorf("over, though it never ends")
 		}
 	}

@@ -16,8 +16,7 @@ func kill(t testing.TB, g *Group[string], k string) *cell[string] {
 // the cell. It returns what that caller does when it goes on.
 func linger(g *Group[string], k string) (goOn func()) {
 	c := g.current().cells.Load(k)
-	was := word(c.word.Load())
-	_, did := c.apply(was, was.stay(), result{outcome: Success, how: direct}, c.set.Load())
+	_, did := c.core.record(0, result{outcome: Success, how: direct}, c.set.Load())
 	if did.owed != nil {
 		c.owner = lingering{c}
 		did.owed.deliver()

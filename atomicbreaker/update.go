@@ -7,11 +7,10 @@ import (
 )
 
 // Update changes the settings, or nothing if one is wrong; then the error names the setting
-// and its value. Failures, probes in flight and the end of the open time stay. A policy
-// that counts in another way takes over the failures in a row, and one KOfN of more than 32
-// calls the history of another. Windows start empty, unless all are as before. Calls under
-// way use the settings that they read first. Update replaces or silences a listener, but
-// cannot add one if New had none.
+// and its value. Failures, probes in flight and the end of the open time stay. But a
+// policy with a KOfN counts from zero after one without, and the other way round, and
+// windows start empty unless all are as before. Calls under way use the settings that they
+// read first. Update replaces or silences a listener, but cannot add one if New had none.
 //
 // Update is lock-free. It takes effect by one CAS.
 func (b *Breaker) Update(c Config) error {

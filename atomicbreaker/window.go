@@ -33,25 +33,6 @@ type tally struct {
 	bad, calls uint64
 }
 
-// A result is the end of a call: its outcome, how long it took if that matters, and
-// whether the breaker is to open for that, and for how long. It has four
-// fields, as a struct of more does not stay in registers.
-type result struct {
-	outcome Outcome
-	how     howReported
-	took    time.Duration
-	open    time.Duration
-}
-
-type howReported uint8
-
-const (
-	tripping howReported = 1 << iota // the breaker is to open
-	wasAsked                         // TripFuncs were asked already
-	direct                           // no permit was asked for
-	timed                            // it is known how long the call took
-)
-
 // bad reports whether a window counts a result as bad.
 func (w *window) bad(r result) bool {
 	if w.why == ReasonSlowRate {
@@ -116,28 +97,27 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 }
 
 // count adds a result of the closed stay to its windows, and returns the first
-// that has then had enough. A result that is bad for none opens none; worst says
-// whether it is for any. at is the time, read after the word. If ok is false, the
+// that has then had enough. A result that is bad for none opens none. at is the time, read after the word. If ok is false, the
 // stay or the settings are over, and nothing was added.
 //
 // It touches a cell before it adds a result for which that is to be kept; see
 // markLeaving.
-func (c *core) count(stay word, r result, worst bool, s *settings, at time.Duration) (full tally, ok bool) {
+func (c *core) count(stay word, r result, s *settings, at time.Duration) (full tally, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
 		return full, false
 	}
-	if s.keyed && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
-		c.touch(at, touchUnit, 0)
+	if s.keyed && (r.is(bad) || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
+		c.touch(at, touchUnit)
 	}
 	for i, ring := range held.rings {
 		w := &held.rules[i]
-		bad := w.bad(r)
-		if w.why == ReasonFailureCount && !bad {
+		isBad := w.bad(r)
+		if w.why == ReasonFailureCount && !isBad {
 			continue
 		}
-		ring.Add(s.epoch, at, bad)
-		if !bad || full.why != 0 || w.ask != nil || w.beside {
+		ring.Add(s.epoch, at, isBad)
+		if !isBad || full.why != 0 || w.ask != nil || w.beside {
 			continue
 		}
 		// As of now: others may have counted in later ticks than mine, and the last

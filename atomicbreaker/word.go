@@ -10,8 +10,8 @@ import "time"
 //	┌──────┬────────┬──────────────────────────────────────────┐
 //	│ mode │ gen 20 │ payload 41, a union by mode:             │
 //	└──────┴────────┴──────────────────────────────────────────┘
-//	Closed            long 1 │ spare 4 │ watched 1 │ recent 1 │ spare 2 │ fails 32
-//	                  with long, see failure_log.go
+//	Closed            logged 1 │ spare 4 │ watched 1 │ spare 3 │ fails 32
+//	                  if it is logged, see failure_log.go
 //	Open              streak 5 │ until 36                        1 ms ticks
 //	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ failed 5 │ lease 21    128 ms ticks
 //	ForcedOpen        zero
@@ -23,7 +23,7 @@ import "time"
 // unbroken stay in one mode. It also goes up when overdue probes lose their
 // slots, so a breaker may be half-open for several stays. A permit carries mode
 // and gen, and a result whose mode and gen are not the word's comes too late,
-// but for that of an overdue probe; see core_period.go.
+// but for that of an overdue probe; see core.overdue.
 //
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
@@ -60,12 +60,8 @@ const (
 	// totals, and in the windows of a cell from the first failure or slow call on.
 	watched word = 1 << 35
 
-	// recent says that fails is a history: a bit for each of the last 32
-	// calls, the newest the lowest, set if it has failed.
-	recent word = 1 << 34
-
-	// long says that there is more to it than the word has; see failure_log.go.
-	long word = 1 << 40
+	// logged says that the failures are in a log; see failure_log.go.
+	logged word = 1 << 40
 )
 
 const (
@@ -130,7 +126,7 @@ func (w word) streak() int {
 // enter starts a stay in mode with an empty payload. A generation never
 // becomes zero again, so that zero says "has never changed its mode".
 func (w word) enter(mode uint64) word {
-	return word(mode<<modeShift | uint64(generation(uint64(w.gen())+1))<<genShift)
+	return word(mode<<modeShift | uint64(w.gen()%genMask+1)<<genShift)
 }
 
 // generation returns the number of a stay as a word holds it: 0, and then 1 to
@@ -206,4 +202,44 @@ func (w word) admit(s *settings, now, idle time.Duration) (word, error) {
 		return w, ErrOpen
 	}
 	return w, nil
+}
+
+// The bits of a permit are the stay that admitted the call, or of a permit for an absent
+// key what absentBits returns. If a policy asks how long calls take, they have in the
+// payload when the call began: 1 + the time since the epoch in units of 1.024 µs, modulo
+// 26 days. Such bits are inverted. So no word is equal to them, and no report ends
+// unseen; they can be told by their mode, which is odd. In a Breaker that counts all
+// calls they are inverted too, with a payload of 0.
+const (
+	begunUnit = 10 // bits of nanoseconds
+	untimed   = -1 // inverts the bits, and is packed as 0
+)
+
+// bitsFor returns the bits of a permit of a stay for a call that began then. Zero
+// means that nobody asks.
+func bitsFor(stay word, begun time.Duration) uint64 {
+	if begun == 0 {
+		return uint64(stay)
+	}
+	return ^(uint64(stay) | uint64(begun>>begunUnit+1)&payloadMask)
+}
+
+// inverted reports whether bits are inverted, and decoded returns them as they were before.
+func inverted(bits uint64) bool { return bits>>modeShift&1 != 0 }
+
+func decoded(bits uint64) word {
+	if inverted(bits) {
+		return word(^bits)
+	}
+	return word(bits)
+}
+
+// took returns how long it is since the call began, by the clock of the
+// settings that have timed it, or zero if it was not.
+func took(bits uint64, s *settings) time.Duration {
+	begun := uint64(decoded(bits) & payloadMask)
+	if !inverted(bits) || begun == 0 || !s.rules.slow {
+		return 0
+	}
+	return time.Duration((uint64(s.now()>>begunUnit)+1-begun)&payloadMask) << begunUnit
 }

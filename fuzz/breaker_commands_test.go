@@ -64,6 +64,9 @@ func (m *breakerMachine) update(how, arg byte) {
 		mood, silent, perKey := m.ears.mood, m.ears.silent, m.perKey
 		defer func() { m.ears.mood, m.ears.silent, m.perKey = mood, silent, perKey }()
 	}
+	if m.group != nil && !wrong {
+		m.sweep() // as Update does, for the listener of before
+	}
 	if how%4 > 1 {
 		m.ears.silent = how%4 == 2
 	}

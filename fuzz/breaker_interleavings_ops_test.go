@@ -221,7 +221,7 @@ func breakerSnapshots(group bool) breakerOp {
 			}
 			snapshot.Generation = 0 // the model counts stays, without a limit
 			m := &breakerMoment{Op: "Snapshot", Got: fmt.Sprintf("%+v", snapshotFields(snapshot)), From: from, To: to}
-			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
+			c.Add(c.Real.explains(m, func(s *breakerModel, ticks int) bool {
 				want := fmt.Sprintf("%+v", snapshotFields(s.at(key, ticks).Snapshot()))
 				return len(snapshots) <= 1 && want == m.Got && s.at(key, s.now).Would() == snapshot.Would
 			}))

@@ -26,7 +26,7 @@ type Breaker struct {
 	until, lease           time.Duration
 
 	recent  []bool        // of the last calls, while closed: whether they failed
-	long    bool          // that is more of them than some policies keep
+	history bool          // they are of a policy with a KOfN
 	timed   []call        // in windows
 	watched bool          // successes of the key count in windows too
 	touched time.Duration // when it last counted what it is kept for

@@ -12,17 +12,16 @@ import (
 func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 	if b.state != ab.Closed || o == ab.Ignored {
 		return ab.Counted
-	} else if r := b.count(c); r != nil {
+	}
+	if _, history := b.Policy.back(); history != b.history {
+		b.recent, b.history = nil, history
+	}
+	if r := b.count(c); r != nil {
 		bad, calls := r.sum(b.timed, b.Now)
 		b.open(r.Why, b.end(0))
 		e := &b.Events[len(b.Events)-1]
 		e.Failures, e.Calls = bad, calls
 		return ab.Tripped
-	}
-	if long := b.Policy.Long(); long != b.long {
-		if b.long = long; long {
-			b.recent = last(b.recent, inARow(b.recent)) // all that is taken over
-		}
 	}
 	failed := append(slices.Clone(b.recent), c.failed)
 	if b.recent = b.Policy.keep(failed); c.failed && b.Policy.trips(failed) {
@@ -39,10 +38,10 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 // failures are those that the policy looks at.
 func (b *Breaker) failures() int {
 	switch n, history := b.Policy.back(); {
-	case history && (b.long || !b.Policy.Long()):
-		return count(last(b.recent, n))
+	case history != b.history:
+		return 0
 	case history:
-		return min(n, inARow(b.recent)) // all that is taken over
+		return count(last(b.recent, n))
 	case n > 0:
 		return inARow(b.recent)
 	}
@@ -116,6 +115,8 @@ func (b *Breaker) window() (c ab.Counts) {
 			c.Failures, failed = bad, true
 		}
 	}
-	c.Consecutive = inARow(b.recent)
+	if _, history := b.Policy.back(); history == b.history {
+		c.Consecutive = inARow(b.recent)
+	}
 	return c
 }

@@ -17,7 +17,6 @@ type Rule struct {
 	N, Last      int // N failures; calls at least, for a rate
 	Ratio        float64
 	Slow, Window time.Duration
-	Lasting      bool // all calls are kept as if there were more than bits
 }
 
 // call is one that ended.
@@ -122,7 +121,7 @@ func (p Policy) keep(failed []bool) []bool {
 	switch {
 	case n > 0 && !history:
 		n = inARow(failed)
-	case p.Long() && count(last(failed, n)) > 0:
+	case history && count(last(failed, n)) > 0:
 		n = len(failed) // all, for who may want more of them later
 	}
 	return last(failed, n)
@@ -139,9 +138,12 @@ func (p Policy) back() (n int, history bool) {
 	return n, history
 }
 
-// Long reports whether more calls are kept than there are bits.
-func (p Policy) Long() bool {
-	return slices.ContainsFunc(p, func(r Rule) bool { return r.Last > 32 || r.Lasting })
+// Last returns how many calls its KOfNs look back on at most.
+func (p Policy) Last() (n int) {
+	for _, r := range p {
+		n = max(n, r.Last)
+	}
+	return n
 }
 
 func last(calls []bool, n int) []bool { return calls[max(0, len(calls)-n):] }
