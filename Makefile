@@ -131,8 +131,11 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 	done
 
 .PHONY: scenes
-scenes: ## play all scenes of oncecache: three operations at once in caches of all pairs of settings (4 minutes; prints as it goes; SCENES_SEED=1: others)
-	SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes$$' ./oncecache
+scenes: ## play all generated scenes: three operations on breakers and caches of all pairs of settings (12 minutes; prints as it goes; SCENES_SEED=1: others)
+	@for pkg in ./atomicbreaker ./oncecache; do \
+		echo "== $$pkg"; \
+		SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes$$' $$pkg; \
+	done
 
 .PHONY: smoke
 smoke: ## run every benchmark once

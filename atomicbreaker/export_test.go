@@ -13,11 +13,11 @@ func (p GroupPermit[K]) ProbeGeneration() (gen int, probe bool) {
 	return Permit{bits: p.bits}.ProbeGeneration()
 }
 
-// CheckQuiet returns what is inconsistent in a group that nobody uses.
-func (g *Group[K]) CheckQuiet() error { return g.checkQuiet() }
+// CheckQuiet returns what is inconsistent in a group that nobody uses, and that has had
+// these keys only, or any if there are none.
+func (g *Group[K]) CheckQuiet(keys ...K) error { return g.checkQuiet(keys...) }
 
-// checkQuiet is CheckQuiet of a group that has had these keys only, or any if
-// there are none: it looks at their slots of the filter.
+// checkQuiet is CheckQuiet. It looks at the keys' slots of the filter.
 func (g *Group[K]) checkQuiet(keys ...K) error {
 	ks := g.current()
 	cells, out, bySlot := int64(0), int64(0), map[uint64]uint32{}

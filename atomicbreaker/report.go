@@ -65,8 +65,6 @@ func (r *report) record() (Verdict, step) {
 		case w.stay() == r.stay:
 		case !c.overdue(w, r.stay):
 			return Late, r.did(w) // LP(Done): when the word is read
-		case word(c.word.Load()) != was:
-			continue // the period may be another's
 		}
 		// The settings are read after the word: its deadline may be further ahead than those
 		// of settings that Update has replaced, and its failures may be in another form.
@@ -75,7 +73,13 @@ func (r *report) record() (Verdict, step) {
 		if r.result.outcome != Ignored {
 			w = w.under(s)
 		}
-		if r.forget(was, w) || len(s.rules.windows) != 0 && r.count(w) {
+		if r.forget(was, w) {
+			continue
+		}
+		if !r.result.is(direct) && w.stay() != r.stay && word(c.word.Load()) != was {
+			continue // the period, or when the core was touched, may be of a later word
+		}
+		if len(s.rules.windows) != 0 && r.count(w) {
 			continue
 		}
 		res, acquired := r.of(w), false

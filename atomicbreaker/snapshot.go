@@ -34,12 +34,11 @@ func (c *core) read() view {
 		// was still ahead later, when the clock was read.
 		v.left = w.openLeft(now)
 		return v
-	case w.mode() == halfOpen && !forgotten:
-		return v // LP(State): in the same way
 	case forgotten:
 		w = w.close(v.settings)
 	}
-	// The time may have passed only after someone had changed the breaker.
+	// The time may have passed only after someone had changed the breaker, and the core
+	// may have been touched for a later word.
 	// LP(State): a second load decides. The same word has been there while the
 	// clock was read. Another one was written meanwhile. If it is open and its
 	// time has passed too, it was written before the clock was read; if not, that

@@ -9,12 +9,12 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/scenes"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -79,65 +79,13 @@ func sceneNamed(name string) (s *scenery, err error) {
 	return s, err
 }
 
-// pairwise returns a few choices of one level for each setting, in which each two levels of two
-// settings are together somewhere.
-func pairwise() (rows [][]int) {
-	type pair struct{ s, level, t, other int }
-	left := map[pair]bool{}
-	for t := range settings {
-		for s := range t {
-			for i := range settings[s].levels {
-				for j := range settings[t].levels {
-					left[pair{s, i, t, j}] = true
-				}
-			}
-		}
+// pairwise returns the caches, as one level of each setting.
+func pairwise() [][]int {
+	var levels []int
+	for _, of := range settings {
+		levels = append(levels, len(of.levels))
 	}
-	gain := func(row []int, t, level int) (n int) {
-		for s, i := range row {
-			if i >= 0 && s != t {
-				a, b := pair{s, i, t, level}, pair{t, level, s, i}
-				if left[a] || left[b] {
-					n++
-				}
-			}
-		}
-		return n
-	}
-	for len(left) > 0 {
-		row := make([]int, len(settings))
-		for s := range row {
-			row[s] = -1
-		}
-		// A pair that is left, the first in order, and then the best for each other setting.
-		var from pair
-		best := ""
-		for p := range left {
-			if name := fmt.Sprintf("%02d%02d%02d%02d", p.s, p.t, p.level, p.other); best == "" || name < best {
-				best, from = name, p
-			}
-		}
-		row[from.s], row[from.t] = from.level, from.other
-		for t := range settings {
-			if row[t] >= 0 {
-				continue
-			}
-			most := -1
-			for i := range settings[t].levels {
-				level := (i + len(rows)) % len(settings[t].levels) // so that equal ones take turns
-				if n := gain(row, t, level); n > most {
-					most, row[t] = n, level
-				}
-			}
-		}
-		for t := range settings {
-			for s := range t {
-				delete(left, pair{s, row[s], t, row[t]})
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return scenes.Pairwise(levels)
 }
 
 // programme numbers all scenes.
@@ -169,9 +117,9 @@ func (p *programme) len() int { return len(p.rows) * len(p.triples) }
 // scene returns scene i of the programme. What the triple does not say is drawn from its number
 // and the seed: which thread does a second operation, on which keys, and what there is before.
 func (p *programme) scene(i int, seed uint64) *scenery {
-	d := dice{uint64(i)*0x9e3779b97f4a7c15 ^ seed<<1}
+	d := scenes.Throw(i, seed)
 	row, triple := p.rows[i/len(p.triples)], p.triples[i%len(p.triples)]
-	s := &scenery{first: d.below(3)}
+	s := &scenery{first: d.Below(3)}
 	for t, level := range row {
 		if slices.Contains(p.without, settings[t].levels[level]) {
 			level = 0
@@ -180,28 +128,17 @@ func (p *programme) scene(i int, seed uint64) *scenery {
 	}
 	for t, o := range triple {
 		k := 1
-		if t > 0 && d.below(4) == 0 {
+		if t > 0 && d.Below(4) == 0 {
 			k = 2
 		}
 		steps := []step{{p.operations[o], k}}
-		if d.below(4) == 0 {
-			second := step{p.operations[d.below(len(p.operations))], 1 + d.below(4)/3}
+		if d.Below(4) == 0 {
+			second := step{p.operations[d.Below(len(p.operations))], 1 + d.Below(4)/3}
 			steps = append(steps, second)
 		}
 		s.threads = append(s.threads, steps)
 	}
 	return s
-}
-
-// dice is SplitMix64.
-type dice struct{ state uint64 }
-
-func (d *dice) below(n int) int {
-	d.state += 0x9e3779b97f4a7c15
-	z := d.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return int((z ^ z>>31) % uint64(n))
 }
 
 // explore plays so many executions of the scene, in which few preemptions come at random.
@@ -350,17 +287,10 @@ again:
 	return s, r
 }
 
-// number reads a number of the environment, which says what is played: SCENES=all all scenes;
-// SCENES_SEED others, and other executions of these; SCENES_RUNS how many of each; SCENES_FINDINGS
-// to stop when scenes fail in so many ways; SCENES_WITHOUT, which is a list of levels with commas,
-// none of these, so that one that always fails hides nothing; and SCENE only the one that has this
-// name.
-func number(variable string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return otherwise
-}
+// The environment says what is played: SCENES=all all scenes; SCENES_SEED others, and other
+// executions of these; SCENES_RUNS how many of each; SCENES_FINDINGS to stop when scenes fail in so
+// many ways; SCENES_WITHOUT, which is a list of levels with commas, none of these, so that one that
+// always fails hides nothing; and SCENE only the one that has this name.
 
 // TestScenes plays a part of the scenes, spread over all of them, and always the same.
 func TestScenes(t *testing.T) {
@@ -370,7 +300,7 @@ func TestScenes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := s.explore(number("SCENES_RUNS", 1000), uint64(number("SCENES_SEED", 0)), os.Getenv("SCENE_REPLAY"))
+		r := s.explore(scenes.Number("SCENES_RUNS", 1000), uint64(scenes.Number("SCENES_SEED", 0)), os.Getenv("SCENE_REPLAY"))
 		t.Log(r)
 		if r.Failure != "" {
 			t.Errorf("%s\n%s\nreplay %s\n\n%s", s, r.Failure, r.Replay, r.Trace)
@@ -378,7 +308,7 @@ func TestScenes(t *testing.T) {
 		return
 	}
 	p := newProgramme()
-	all, runs, seed := os.Getenv("SCENES") == "all", number("SCENES_RUNS", 4), uint64(number("SCENES_SEED", 0))
+	all, runs, seed := os.Getenv("SCENES") == "all", scenes.Number("SCENES_RUNS", 4), uint64(scenes.Number("SCENES_SEED", 0))
 	n := p.len()
 	switch {
 	case testing.Short():
@@ -386,7 +316,7 @@ func TestScenes(t *testing.T) {
 	case !all:
 		n = 20_000
 	}
-	stride := coprime(p.len())
+	stride := scenes.Stride(p.len())
 	t.Logf("%d operations, %d triples, %d caches: %d scenes, of which %d are played, with %d executions each",
 		len(p.operations), len(p.triples), len(p.rows), p.len(), n, runs)
 	var findings []*finding
@@ -402,7 +332,7 @@ func TestScenes(t *testing.T) {
 		schedules += r.Schedules
 		if r.Failure != "" {
 			failed++
-			if findings = filed(findings, s, r, done+1, seed, all); len(findings) == number("SCENES_FINDINGS", n) {
+			if findings = filed(findings, s, r, done+1, seed, all); len(findings) == scenes.Number("SCENES_FINDINGS", n) {
 				n = done + 1
 				break
 			}
@@ -480,21 +410,6 @@ func (f *finding) shown() string {
 		lines = append(slices.Clone(lines[:1]), lines[len(lines)-most:]...)
 	}
 	return strings.Join(lines, "")
-}
-
-// coprime returns a number by whose multiples all of [0, n) are reached, far apart.
-func coprime(n int) int {
-	gcd := func(a, b int) int {
-		for b != 0 {
-			a, b = b, a%b
-		}
-		return a
-	}
-	c := int(float64(n) * 0.6180339887)
-	for gcd(c, n) != 1 {
-		c++
-	}
-	return c
 }
 
 // The settings of scenes are good, cover all pairs, and a scene can be made again from its name.

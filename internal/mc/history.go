@@ -65,6 +65,9 @@ func NotLinearizable[T any](t testing.TB, cfg Config, p Program[T]) Result {
 
 const notLinearizable = "not linearizable"
 
+// Body is what Linearizable explores, for Sample.
+func (p *Program[T]) Body() func(*M) { return p.body() }
+
 func (p *Program[T]) operations() string {
 	return Listed(p.Threads, func(c Call[T]) string { return c.Name })
 }

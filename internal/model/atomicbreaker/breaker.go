@@ -18,6 +18,7 @@ type Breaker struct {
 	Now    time.Duration
 	Events []ab.Event
 	Stats  ab.Stats
+	Places *Places // of the keys that are open, or nil
 
 	state                  ab.State // Open also when its time has passed
 	stay, streak, inFlight int
@@ -30,6 +31,7 @@ type Breaker struct {
 	timed   []call        // in windows
 	watched bool          // successes of the key count in windows too
 	touched time.Duration // when it last counted what it is kept for
+	probed  time.Duration // when the newest probe was admitted, or HalfOpen made it half-open
 }
 
 // Settings are what Update changes.
@@ -38,7 +40,8 @@ type Settings struct {
 	Probes, CloseAfter             int
 	ProbeRate                      float64
 	OpenFor, MaxOpen, ProbeTimeout time.Duration
-	Constant                       bool // MaxOpenTimeout is zero: MaxOpen is for Trip alone
+	Constant                       bool            // MaxOpenTimeout is zero: MaxOpen is for Trip alone
+	Backoff                        []time.Duration // for the first openings in a row; the last is for all others
 	Shadow                         bool
 	Totals                         bool
 }
@@ -50,8 +53,27 @@ func (s Settings) Config() ab.Config {
 	if s.Constant {
 		c.MaxOpenTimeout = 0
 	}
+	if s.Backoff != nil {
+		c.Backoff = func(streak int) time.Duration { return s.Backoff[min(streak, len(s.Backoff))-1] }
+	}
 	return c
 }
+
+// Places are those of GroupConfig.MaxOpen: at most so many keys open by failures. Zero
+// means no bound.
+type Places struct{ Most, Taken int }
+
+// full reports whether the key may not open. It counts that.
+func (b *Breaker) full() bool {
+	if b.Places == nil || b.Places.Most == 0 || b.Places.Taken < b.Places.Most {
+		return false
+	}
+	b.Stats.Withheld++
+	return true
+}
+
+// out reports whether a key in a state takes a place.
+func out(s ab.State) bool { return s == ab.Open || s == ab.HalfOpen }
 
 // Permit says in which stay a call was admitted, and when if that matters. That
 // of a call which a shadow would have rejected is Void.
@@ -72,6 +94,11 @@ func (b *Breaker) left() time.Duration {
 
 func (b *Breaker) enter(s ab.State, why ab.Reason) {
 	b.tell(ab.Event{To: s, Reason: why, Failures: b.failures() + b.bad})
+	if b.Places != nil && out(s) && !out(b.state) {
+		b.Places.Taken++
+	} else if b.Places != nil && !out(s) && out(b.state) {
+		b.Places.Taken--
+	}
 	if b.stay, b.inFlight = b.stay+1, 0; s != b.state {
 		b.state, b.ok, b.bad, b.period = s, 0, 0, b.stay
 	}
@@ -105,7 +132,7 @@ func (b *Breaker) ForceOpen() {
 func (b *Breaker) HalfOpen() {
 	b.forget()
 	if b.state != ab.HalfOpen {
-		b.until = 0
+		b.until, b.lease, b.probed = 0, 0, b.Now
 		b.enter(ab.HalfOpen, ab.ReasonHalfOpen)
 	}
 }
@@ -119,6 +146,10 @@ func (b *Breaker) Disable() {
 // end returns until when the breaker is open if it opens for d; 0: its turn.
 func (b *Breaker) end(d time.Duration) time.Duration {
 	if d < 0 {
+		return never
+	} else if d == 0 && b.Backoff != nil {
+		d = b.Backoff[min(b.streak, len(b.Backoff)-1)]
+	} else if d == 0 && b.OpenFor < 0 {
 		return never
 	} else if d == 0 {
 		d = b.OpenFor
@@ -163,7 +194,7 @@ func (b *Breaker) forgotten() bool {
 	case b.state == ab.Open:
 		return b.until != never && b.Now >= b.until+b.Forget
 	}
-	return b.state == ab.HalfOpen && b.Now >= b.lease+b.Forget
+	return b.state == ab.HalfOpen && b.Now >= b.lease && b.Now >= b.probed+b.ProbeTimeout+b.Forget
 }
 func (b *Breaker) forget() {
 	if !b.forgotten() {
@@ -209,7 +240,7 @@ func (b *Breaker) Allow() (Permit, error) {
 	}
 	if b.state == ab.HalfOpen {
 		b.inFlight++
-		b.lease = b.Now + b.ProbeTimeout
+		b.lease, b.probed = b.Now+b.ProbeTimeout, b.Now
 	}
 	return Permit{stay: b.stay, timed: b.Policy.times(), begun: b.Now}, nil
 }
@@ -252,6 +283,7 @@ func Add(s *ab.Stats, of ab.Stats) {
 	s.Closed += of.Closed
 	s.Rejected += of.Rejected
 	s.Late += of.Late
+	s.Withheld += of.Withheld
 	s.TotalSuccesses += of.TotalSuccesses
 	s.TotalFailures += of.TotalFailures
 	s.TotalIgnored += of.TotalIgnored
@@ -261,16 +293,21 @@ func (b *Breaker) Done(p Permit, o ab.Outcome) ab.Verdict {
 	if !p.Void {
 		b.ended(o)
 	}
-	c := call{at: b.Now, failed: o == ab.Failure}
-	if p.timed {
-		c.took = b.Now - p.begun
-	}
+	c := call{at: b.Now, failed: o == ab.Failure, took: b.took(p)}
 	if !b.valid(p) {
 		return ab.Late
 	} else if o == ab.Ignored || b.state != ab.HalfOpen {
 		return b.settle(c, o)
 	}
 	return b.probe(c.failed || b.Policy.slow(c))
+}
+
+// took is how long the call of a permit took, if that matters.
+func (b *Breaker) took(p Permit) time.Duration {
+	if p.timed {
+		return b.Now - p.begun
+	}
+	return 0
 }
 
 // probe counts the result of a probe.
@@ -302,6 +339,8 @@ func (b *Breaker) DoneTrip(p Permit, d time.Duration) ab.Verdict {
 	}
 	if b.state == ab.HalfOpen {
 		b.bad++
+	} else if b.full() {
+		return b.settled(call{at: b.Now, failed: true, took: b.took(p)}, true)
 	}
 	return b.open(ab.ReasonTrip, b.end(d))
 }
@@ -329,6 +368,14 @@ func (b *Breaker) RecordFailure() ab.Verdict {
 		return b.settle(call{at: b.Now, failed: true}, ab.Failure)
 	}
 	return b.open(ab.ReasonRecordFailure, b.end(0))
+}
+
+// RetryAfter is how long a call that is rejected now should wait.
+func (b *Breaker) RetryAfter() time.Duration {
+	if b.state == ab.HalfOpen {
+		return b.lease - b.Now
+	}
+	return b.left()
 }
 
 func (b *Breaker) Snapshot() ab.Snapshot {

@@ -13,18 +13,32 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 	if b.state != ab.Closed || o == ab.Ignored {
 		return ab.Counted
 	}
+	return b.settled(c, false)
+}
+
+// settled is settle for a call that counts. Held says that no place is left for the key.
+func (b *Breaker) settled(c call, held bool) ab.Verdict {
 	if _, history := b.Policy.back(); history != b.history {
 		b.recent, b.history = nil, history
 	}
-	if r := b.count(c); r != nil {
-		bad, calls := r.sum(b.timed, b.Now)
-		b.open(r.Why, b.end(0))
-		e := &b.Events[len(b.Events)-1]
-		e.Failures, e.Calls = bad, calls
-		return ab.Tripped
+	if r := b.count(c); r != nil && !held {
+		if held = b.full(); !held {
+			bad, calls := r.sum(b.timed, b.Now)
+			b.open(r.Why, b.end(0))
+			e := &b.Events[len(b.Events)-1]
+			e.Failures, e.Calls = bad, calls
+			return ab.Tripped
+		}
 	}
 	failed := append(slices.Clone(b.recent), c.failed)
-	if b.recent = b.Policy.keep(failed); c.failed && b.Policy.trips(failed) {
+	trips := c.failed && b.Policy.trips(failed)
+	if trips && !held {
+		held = b.full()
+	}
+	if _, history := b.Policy.back(); !trips || !held || history {
+		b.recent = b.Policy.keep(failed)
+	} // else the count stays: the next failure may open it
+	if trips && !held {
 		return b.open(ab.ReasonThreshold, b.end(0))
 	}
 	if span := b.Policy.span(); count(b.recent) > 0 || c.failed || b.Policy.slow(c) || b.Forget > 0 && b.Forget < span {
@@ -58,7 +72,12 @@ func (b *Breaker) count(c call) *Rule {
 	b.timed, b.watched = append(b.timed, c), true
 	for _, r := range windows {
 		bad, n := r.sum(b.timed, b.Now)
-		if r.bad(c) && n >= r.N && float64(bad) >= r.Ratio*float64(n) {
+		if r.Why != ab.ReasonTripFunc && r.bad(c) && n >= r.N && float64(bad) >= r.Ratio*float64(n) {
+			return &r
+		}
+	}
+	for _, r := range windows {
+		if r.Why == ab.ReasonTripFunc && (c.failed || b.Policy.slow(c)) && r.bads(b.timed, b.Now) >= r.N {
 			return &r
 		}
 	}
@@ -109,7 +128,7 @@ func (b *Breaker) window() (c ab.Counts) {
 		switch {
 		case r.Why == ab.ReasonSlowRate && !slow:
 			c.Slow, c.Calls, slow = bad, max(c.Calls, n), true
-		case r.Why == ab.ReasonFailureRate && !rate:
+		case (r.Why == ab.ReasonFailureRate || r.Why == ab.ReasonTripFunc) && !rate:
 			c.Failures, c.Calls, rate = bad, max(c.Calls, n), true
 		case r.Why == ab.ReasonFailureCount && !rate && !failed:
 			c.Failures, failed = bad, true

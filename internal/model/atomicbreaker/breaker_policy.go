@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 type Policy []Rule
 
 // Rule is a policy by the reason for which it opens. ReasonThreshold is
-// KOfN(N, Last) or, without Last, Consecutive(N).
+// KOfN(N, Last) or, without Last, Consecutive(N). ReasonTripFunc is a TripFunc for N
+// calls that are slow or have failed, those that are both counted twice.
 type Rule struct {
 	Why          ab.Reason
 	N, Last      int // N failures; calls at least, for a rate
@@ -34,6 +36,8 @@ func (p Policy) Real() ab.Policy {
 			all = append(all, ab.FailureRate(r.Ratio, r.N, r.Window))
 		case r.Why == ab.ReasonFailureCount:
 			all = append(all, ab.FailureCount(r.N, r.Window))
+		case r.Why == ab.ReasonTripFunc:
+			all = append(all, ab.TripFunc(r.Window, r.Slow, func(c ab.Counts) bool { return c.Failures+c.Slow >= r.N }))
 		case r.Why == ab.ReasonSlowRate:
 			all = append(all, ab.SlowRate(r.Ratio, r.Slow, r.N, r.Window))
 		case r.Last > 0:
@@ -48,11 +52,15 @@ func (p Policy) Real() ab.Policy {
 	return ab.AnyOf(all...)
 }
 
-// windows are the rules about the calls of some time.
+// windows are the rules about the calls of some time. A TripFunc that wants to know slow
+// calls has a second one, which opens nothing.
 func (p Policy) windows() (timed []Rule) {
 	for _, r := range p {
 		if r.Window > 0 {
 			timed = append(timed, r)
+		}
+		if r.Why == ab.ReasonTripFunc && r.Slow > 0 {
+			timed = append(timed, Rule{Why: ab.ReasonSlowRate, N: math.MaxInt, Slow: r.Slow, Window: r.Window})
 		}
 	}
 	return timed
@@ -68,12 +76,12 @@ func (p Policy) span() (span time.Duration) {
 
 // slow reports whether a call was too slow.
 func (p Policy) slow(c call) bool {
-	return slices.ContainsFunc(p, func(r Rule) bool { return r.Why == ab.ReasonSlowRate && r.bad(c) })
+	return slices.ContainsFunc(p.windows(), func(r Rule) bool { return r.Why == ab.ReasonSlowRate && r.bad(c) })
 }
 
 // times reports whether calls are timed.
 func (p Policy) times() bool {
-	return slices.ContainsFunc(p, func(r Rule) bool { return r.Why == ab.ReasonSlowRate })
+	return slices.ContainsFunc(p.windows(), func(r Rule) bool { return r.Why == ab.ReasonSlowRate })
 }
 
 func (r Rule) bad(c call) bool {
@@ -98,6 +106,22 @@ func (r Rule) sum(calls []call, now time.Duration) (bad, n int) {
 		}
 	}
 	return bad, n
+}
+
+// bads counts for a TripFunc.
+func (r Rule) bads(calls []call, now time.Duration) (n int) {
+	for _, c := range calls {
+		if now-c.at > r.Window {
+			continue
+		}
+		if c.failed {
+			n++
+		}
+		if r.Slow > 0 && c.took > r.Slow {
+			n++
+		}
+	}
+	return n
 }
 
 // trips reports whether the last of the calls, of which some have failed, opens
@@ -134,6 +158,9 @@ func (p Policy) back() (n int, history bool) {
 		if r.Why == ab.ReasonThreshold {
 			n, history = max(n, r.N, r.Last), history || r.Last > 0
 		}
+	}
+	if n == 0 && slices.ContainsFunc(p, func(r Rule) bool { return r.Why == ab.ReasonTripFunc }) {
+		n = 1 // all in a row, for Counts.Consecutive
 	}
 	return n, history
 }
