@@ -54,15 +54,24 @@ func (g *group[K]) find(k K, hash uint64) *cell[K] {
 }
 
 // obtain is like find but inserts a pristine cell if there is none, with the
-// given settings or, if they are nil, those of the key. It returns nil for a
+// given settings or, if they are nil or replaced, those of the key. It returns nil for a
 // key that is not equal to itself, which could never be found again.
+//
+// It retries only if Update has come between.
 func (g *group[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
-	if c := g.find(k, hash); c != nil || !g.keys.Findable(k) {
-		return c
+	c := g.find(k, hash)
+	for c == nil && g.keys.Findable(k) {
+		if s == nil {
+			s = g.settingsOf(k)
+		}
+		c, s = g.insert(k, hash, s), nil
 	}
-	if s == nil {
-		s = g.settingsOf(k)
-	}
+	return c
+}
+
+// insert returns the cell of a key, which it inserts if there is none, or nil if the
+// settings are not those of the group any more.
+func (g *group[K]) insert(k K, hash uint64, s *settings) *cell[K] {
 	fresh := &cell[K]{group: g, key: k}
 	fresh.owner = fresh
 	if v := reflect.ValueOf(&fresh.key).Elem(); v.Kind() == reflect.String {
@@ -78,15 +87,18 @@ func (g *group[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	}
 	filter[filterSlot(hash)].Add(1)
 	g.linked.Add(1)
-	made := g.departures.count.Load()
-	fresh.since.Store(made)
-	c, loaded := g.cells.LoadOrStore(fresh.key, fresh)
-	if loaded {
+	c := g.cells.Compute(fresh.key, func(now *cell[K]) *cell[K] {
+		// Update and ResetAll come to the key under the same mutex, after they have made
+		// their change for absent keys. So they find the cell, or it finds their change.
+		if now != nil || s.madeFor != g.set.Load().shared {
+			return now
+		}
+		fresh.since.Store(g.departures.count.Load())
+		return fresh
+	})
+	if c != fresh {
 		g.unlinked(hash)
-	} else if void := g.departures.void.Load(); made < void {
-		fresh.since.CompareAndSwap(made, void) // ResetAll has begun, and may not come to it
 	}
-	g.renew(c) // Update may have come between
 	return c
 }
 

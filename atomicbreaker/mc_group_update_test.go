@@ -28,6 +28,7 @@ func TestGroupUpdates(t *testing.T) {
 		"and ResetAll, a failure":  {threads: threads{{update(one), record(k, Failure)}, {resetAll}}},
 		"twice":                    {before: held, threads: threads{{update(one), reportOp(0, Failure)}, {update(three)}}},
 		"and a probe":              {settings: Config{CloseAfter: 2}, before: probing, threads: threads{{update(Config{Policy: Consecutive(2), CloseAfter: 1})}, {reportOp(3, Success)}}},
+		"and two failures":         {settings: three, threads: threads{{update(one), record(k, Failure)}, {record(k, Failure)}}},
 		"to time calls, and one":   {before: held, threads: threads{{update(timed)}, {reportOp(0, Failure)}}},
 		"to time calls, and a new": {threads: threads{{update(timed)}, {allow(0, k), reportOp(0, Failure)}}},
 		"to time no more":          {settings: timed, before: held, threads: threads{{update(three)}, {reportOp(0, Failure), allow(0, k)}}},

@@ -64,6 +64,36 @@ func TestModelHoldsTheKeyDuringCompute(t *testing.T) {
 	}
 }
 
+// All waits for a Compute that is in its function when it starts, and yields what that
+// inserts.
+func TestAllWaitsForCompute(t *testing.T) {
+	got := explore(t, "Compute that stores and reads words ∥ read the word, All, store the other", 2, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {
+		var begun, listed atomics.Uint64
+		m.Go(func() {
+			tab.Compute("k", func(*cell) *cell {
+				begun.Store(1)
+				return &cell{int(listed.Load())}
+			})
+		})
+		m.Go(func() {
+			before, n := begun.Load(), 0
+			for range tab.All() {
+				n++
+			}
+			listed.Store(1)
+			see(1, before, n)
+		})
+	})
+	want := []string{
+		"[[] [0 0]]", // All comes first, or misses it
+		"[[] [0 1]]", // the function begins before All does, or it sees it
+		"[[] [1 1]]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("outcomes\n\t%q\nwant\n\t%q", got, want)
+	}
+}
+
 // All may yield or miss what comes and goes meanwhile, and yields what stays.
 func TestModelOfAllIsAsWeakAsPromised(t *testing.T) {
 	got := explore(t, "All ∥ LoadAndDelete(goes), Swap(comes)", 1, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {

@@ -63,6 +63,18 @@ func (t *Table[K, E]) slots() (all []*slot[K, E]) {
 	return all
 }
 
+// coming returns the slots without a value whose Compute is in its function.
+//
+//go:norace
+func (t *Table[K, E]) coming() (all []*slot[K, E]) {
+	for _, s := range t.slots() {
+		if mc.Get(&s.held) != 0 && s.val.Load() == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // settle is a step that waits for the mutex of the key.
 //
 // Safety: the address only names the word to the model.

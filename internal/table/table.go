@@ -113,7 +113,8 @@ func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 
 // All yields every entry. It is weakly consistent: each key at most once,
 // every key that is present throughout, and any subset of those that come or
-// go meanwhile. The loop body runs outside every lock and may use the table.
+// go meanwhile. It waits for each Compute whose function has begun before, and yields what
+// that inserts. The loop body runs outside every lock and may use the table.
 func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 	return func(yield func(K, *E) bool) { t.m.Range(yield) }
 }

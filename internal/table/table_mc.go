@@ -5,6 +5,7 @@ package table
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -116,15 +117,20 @@ func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 
 // All is as weak as its promise: it reads every key once when it starts and
 // once when it gets there, and where the two differ either may be what it
-// yields. Keys that come meanwhile are seen or not.
+// yields. Keys that come meanwhile are seen or not, unless their Compute is in its
+// function when it starts: it waits for those.
 func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 	return func(yield func(K, *E) bool) {
 		slots := t.keys("All")
+		coming := t.coming()
 		started := make([]*E, len(slots))
 		for i, s := range slots {
 			started[i] = s.load("All")
 		}
 		for i, s := range slots {
+			if slices.Contains(coming, s) {
+				continue
+			}
 			e := s.load("All")
 			if e != started[i] && mc.Choose(2) == 1 {
 				e = started[i]
@@ -133,8 +139,17 @@ func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 				return
 			}
 		}
+		for _, s := range coming {
+			if s.settle(); !mc.Modelled() {
+				s.mu.Lock() // it waits in no step
+				s.mu.Unlock()
+			}
+			if e := s.load("All"); e != nil && !yield(s.key, e) {
+				return
+			}
+		}
 		for _, s := range t.keys("All")[len(slots):] {
-			if e := s.load("All"); e != nil && mc.Choose(2) == 1 && !yield(s.key, e) {
+			if e := s.load("All"); e != nil && !slices.Contains(coming, s) && mc.Choose(2) == 1 && !yield(s.key, e) {
 				return
 			}
 		}
