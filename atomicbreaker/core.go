@@ -232,8 +232,8 @@ func (c *core) conclude(stay word, r result, s *settings) Verdict {
 	return v
 }
 
-// record makes the result of a call that was admitted in a stay take effect, judged by s
-// unless it is direct.
+// record makes the result of a call that was admitted in a stay take effect. By s it is
+// slow, or not.
 func (c *core) record(stay word, r result, s *settings) (Verdict, step) {
 	if r.outcome == Failure || s.rules.tooSlow(r) {
 		r.how |= bad

@@ -231,7 +231,7 @@ func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) 
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	st := g.current()
 	st.counters.total(Success)
-	return st.record(k, result{outcome: Success, how: direct})
+	return st.report(k, 0, result{outcome: Success, how: direct}, nil)
 }
 
 // RecordFailure is Breaker.RecordFailure for k.
@@ -240,32 +240,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	st := g.current()
 	st.counters.total(Failure)
-	return st.record(k, result{outcome: Failure, how: direct})
-}
-
-// record reports a result that no permit was asked for.
-//
-// It retries only if a cell has died.
-func (g *group[K]) record(k K, r result) Verdict {
-	for h := g.hash(k, 0); ; {
-		var c *cell[K]
-		if r.outcome == Success {
-			c = g.find(k, h)
-		} else if c = g.obtain(k, h, nil); c == nil {
-			return g.counters.verdict(Late) // not equal to itself, so nothing to remember
-		}
-		if c == nil {
-			// LP(RecordSuccess): an absent key stays pristine.
-			return Counted
-		}
-		v, did := c.core.record(0, r, c.set.Load())
-		if did.to.mode() != tombstone {
-			c.finish(did, v)
-			return v
-		}
-		c.await()
-		r = r.after(did)
-	}
+	return st.report(k, 0, result{outcome: Failure, how: direct}, nil)
 }
 
 // IsOpen is Breaker.IsOpen for k.

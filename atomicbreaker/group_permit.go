@@ -115,7 +115,7 @@ func (p GroupPermit[K]) report(r result, s *settings) Verdict {
 		if inverted(p.bits) {
 			r.how, r.took = r.how|timed, took(p.bits, c.set.Load())
 		}
-		return g.reportTo(c, w.stay(), r, s)
+		return c.report(w.stay(), r, s)
 	}
 	if inverted(p.bits) {
 		r.how, r.took = r.how|timed, took(p.bits, g.set.Load().shared)
@@ -123,7 +123,7 @@ func (p GroupPermit[K]) report(r result, s *settings) Verdict {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
-	return g.reportFor(p.key, g.hash(p.key, 0), p.since(), r, s)
+	return g.report(p.key, p.since(), r, s)
 }
 
 // mayMatter reports whether a result can make an absent key present.
@@ -131,81 +131,65 @@ func (r result) mayMatter() bool {
 	return r.outcome != Success && r.outcome != Ignored || r.how&timed != 0
 }
 
-// reportTo reports the result of a call that a cell has admitted in a stay.
-func (g *group[K]) reportTo(c *cell[K], stay word, r result, s *settings) Verdict {
-	v, did := c.core.record(stay, r, c.set.Load())
-	if did.to.mode() != tombstone {
-		c.finish(did, v)
-		return v
-	}
-	c.await()
-	if stay.mode() != closed || did.to != stay.bury() {
-		return g.counters.verdict(v)
-	}
-	// The cell has died without having changed since it admitted the call, which
-	// therefore stays good.
-	return g.reportFor(c.key, g.hash(c.key, 0), c.since.Load(), r.after(did), s)
-}
-
-// reportFor reports the result of a call that no living cell has admitted: its key was
-// pristine after since departures.
-//
-// It retries only if a cell has died.
-func (g *group[K]) reportFor(k K, hash, since uint64, r result, s *settings) Verdict {
-	matters := r.mayMatter()
+// report makes a result take effect that no living cell has admitted: a direct one, or one
+// of a call whose key was pristine after since departures.
+func (g *group[K]) report(k K, since uint64, r result, s *settings) Verdict {
+	hash, matters := g.hash(k, 0), r.mayMatter()
 	if matters && (r.outcome == Success || r.outcome == Ignored) {
 		if s == nil {
 			s = g.settingsOf(k)
 		}
 		matters = r.outcome == Success && s.rules.tooSlow(r)
 	}
-	for {
-		var c *cell[K]
-		if !matters {
-			c = g.find(k, hash)
-		} else if c = g.obtain(k, hash, s); c == nil {
-			return g.counters.verdict(Late) // not equal to itself, so nothing to remember
-		}
-		// The cell, or its absence, comes first: later transitions of the key are
-		// transitions of this cell.
-		switch late := g.departures.departed(since, hash); {
-		case late:
-			// LP(Done): late when the departure was seen. If obtain made the
-			// cell, there is no more reason for it.
-			if c != nil && c.word.Load() == 0 {
-				c.retire(0)
-			}
-			return g.counters.verdict(Late)
-		case c == nil:
-			// LP(Done): an absent key stays pristine.
-			return Counted
-		}
-		v, did := c.core.record(0, r, c.set.Load()) // zero: the cell's first stay
-		if did.to.mode() != tombstone {
-			c.finish(did, v)
-			return v
-		}
-		c.await()
-		r = r.after(did)
+	var c *cell[K]
+	if !matters {
+		c = g.find(k, hash)
+	} else if c = g.obtain(k, hash, s); c == nil {
+		return g.counters.verdict(Late) // not equal to itself, so nothing to remember
 	}
+	// The cell, or its absence, comes first: later transitions of the key are
+	// transitions of this cell.
+	if !r.is(direct) && g.departures.departed(since, hash) {
+		// LP(Done): late when the departure was seen. If obtain made the
+		// cell, there is no more reason for it.
+		if c != nil && c.word.Load() == 0 {
+			c.retire(0)
+		}
+		return g.counters.verdict(Late)
+	}
+	if c == nil {
+		// LP(Done, RecordSuccess): an absent key stays pristine.
+		return Counted
+	}
+	return c.report(0, r, s) // zero: the cell's first stay
 }
 
-// finishReport reports what is left of a result whose TripFunc has not returned. It
-// is the end of reportTo, reportFor or record.
-func (c *cell[K]) finishReport(work *report) {
-	v, did := work.record()
-	r := work.result
-	r.how |= wasAsked
+// report makes a result take effect that the cell has admitted in a stay, or a direct one.
+// Non-nil settings are those by which it was classified.
+func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
+	v, did := c.core.record(stay, r, c.set.Load())
+	return c.end(stay, r, s, v, did)
+}
+
+// end ends report. If the cell has died without having changed since it admitted the call,
+// that stays good, and its result counts in the key's next cell.
+func (c *cell[K]) end(stay word, r result, s *settings, v Verdict, did step) Verdict {
 	switch {
 	case did.to.mode() != tombstone:
 		c.finish(did, v)
-	case r.how&direct != 0:
-		c.await()
-		c.group.record(c.key, r)
-	case work.stay.mode() == closed && did.to == work.stay.bury():
-		c.await()
-		c.group.reportFor(c.key, c.group.hash(c.key, 0), c.since.Load(), r, nil)
-	default:
-		c.group.counters.verdict(v)
+		return v
+	case !r.is(direct) && (stay.mode() != closed || did.to != stay.bury()):
+		return c.group.counters.verdict(v)
 	}
+	c.await()
+	if did.flags&asked != 0 {
+		r.how |= wasAsked
+	}
+	return c.group.report(c.key, c.since.Load(), r, s)
+}
+
+// finishReport reports what is left of a result whose TripFunc has not returned.
+func (c *cell[K]) finishReport(work *report) {
+	v, did := work.record()
+	c.end(work.stay, work.result, nil, v, did)
 }

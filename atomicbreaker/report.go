@@ -256,11 +256,3 @@ func (r *report) count(w word) (again bool) {
 	}
 	return r.core.owner != nil || !ok
 }
-
-// after is a result that has to be counted elsewhere after a step.
-func (r result) after(did step) result {
-	if did.flags&asked != 0 {
-		r.how |= wasAsked
-	}
-	return r
-}
