@@ -108,8 +108,7 @@ func (g *group[K]) unlinked(hash uint64) {
 	g.filter.Load()[filterSlot(hash)].Add(^uint32(0))
 }
 
-// tidy follows every write of a cell's word. It retires the cell if that made it
-// pristine.
+// tidy retires the cell if the word is pristine.
 func (c *cell[K]) tidy(w word) {
 	if w.pristine() {
 		c.retire(w)
@@ -155,8 +154,8 @@ func (c *cell[K]) await() { c.group.cells.CompareAndDelete(c.key, c) }
 func (c *cell[K]) finish(did step, v Verdict) {
 	g := c.group
 	g.counters.verdict(v)
-	if did.flags&(wrote|withheldStep) != 0 {
-		c.tidy(did.to) // obtain may have made it for a failure that leaves nothing
+	if did.flags&wrote != 0 {
+		c.tidy(did.to)
 	}
 	c.relax(did)
 	if did.owed != nil {
@@ -194,7 +193,12 @@ func (c *cell[K]) notify(e *Event) {
 }
 
 // notified retires the cell if it was kept for its events only.
-func (c *cell[K]) notified() { c.tidy(word(c.word.Load())) }
+func (c *cell[K]) notified() {
+	was := word(c.word.Load())
+	if c.tidy(was); was.mode() == leaving {
+		c.retireStale(was, c.set.Load())
+	}
+}
 
 // An openQuota counts the keys of a group that are open, for GroupConfig.MaxOpen.
 type openQuota struct {

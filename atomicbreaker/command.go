@@ -19,7 +19,7 @@ func (c command) next(w word, s *settings, now time.Duration) word {
 		return w.close(s)
 	case c.mode == open:
 		next := w.trip(s, c.open, now)
-		if w.mode() == open && w.openPending(s, now) && !next.outlasts(w, now) {
+		if w.mode() == open && w.openPending(s, now) && unending(next.openLeft(now)) <= unending(w.openLeft(now)) {
 			return w
 		}
 		return next
@@ -29,19 +29,6 @@ func (c command) next(w word, s *settings, now time.Duration) word {
 		return w.enter(halfOpen).withStreak(w.streak())
 	}
 	return w.enter(c.mode)
-}
-
-// outlasts reports whether an open word is open for longer than another, which
-// is still open.
-func (w word) outlasts(other word, now time.Duration) bool {
-	switch {
-	case other.until() == forever:
-		return false
-	case w.until() == forever:
-		return true
-	}
-	ahead := func(w word) uint64 { return (w.until() - ticks(now, openTick)) & untilMask }
-	return ahead(w) > ahead(other)
 }
 
 // command makes the word obey. It returns the word that then was there, and

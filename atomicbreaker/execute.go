@@ -140,6 +140,13 @@ func orElse(f, rest func()) {
 	returned = true
 }
 
+// forEach calls f for each of all, even if it does not return for some.
+func forEach[T any](all []T, f func(T)) {
+	for i, one := range all {
+		orElse(func() { f(one) }, func() { forEach(all[i+1:], f) })
+	}
+}
+
 // failUnless is deferred around user code. It does not recover: a panic keeps
 // its stack, and runtime.Goexit goes on.
 func (p Permit) failUnless(returned *bool) {

@@ -299,17 +299,24 @@ func (g *Group[K]) ResetAll() {
 	if st == nil {
 		return // it is unused
 	}
-	var cells []*cell[K]
-	var steps []step
 	begun := st.departures.addAll() // LP(ResetAll): for absent keys
-	for _, c := range st.cells.All() {
+	var finish []func()
+	for _, c := range st.stored() {
 		since := c.since.Load()
 		if did, lives := c.resetAll(); lives {
 			c.since.CompareAndSwap(since, begun) // or it has died since
-			cells, steps = append(cells, c), append(steps, did)
+			finish = append(finish, func() { c.finish(did, Counted) })
 		}
 	}
-	finishAll(cells, steps)
+	forEach(finish, func(f func()) { f() })
+}
+
+// stored returns the cells that are in the table.
+func (g *group[K]) stored() (cells []*cell[K]) {
+	for _, c := range g.cells.All() {
+		cells = append(cells, c)
+	}
+	return cells
 }
 
 // resetAll is ResetAll for a cell, and reports whether that lives. A healthy one is
@@ -334,14 +341,6 @@ func (c *cell[K]) resetAll() (did step, lives bool) {
 		case c.retire(w):
 			return did, false
 		}
-	}
-}
-
-// finishAll finishes what ResetAll did to cells. If a listener does not return, the same
-// goroutine goes on while it unwinds.
-func finishAll[K comparable](cells []*cell[K], steps []step) {
-	for i, c := range cells {
-		orElse(func() { c.finish(steps[i], Counted) }, func() { finishAll(cells[i+1:], steps[i+1:]) })
 	}
 }
 

@@ -87,14 +87,6 @@ func (g *group[K]) adopt(s *settings) *settings {
 	return s
 }
 
-// renewAll renews cells. If PerKey does not return, the same goroutine goes on while it
-// unwinds.
-func (g *group[K]) renewAll(cells []*cell[K]) {
-	for i, c := range cells {
-		orElse(func() { g.renew(c) }, func() { g.renewAll(cells[i+1:]) })
-	}
-}
-
 // renew gives a cell the settings that the group has now, if it has others. It calls
 // PerKey.
 //

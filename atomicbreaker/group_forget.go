@@ -121,16 +121,13 @@ func (g *group[K]) maybeSweep() {
 // for each key by one CAS.
 func (g *Group[K]) Sweep() int { return g.current().sweep() }
 
-// sweep removes the cells that are of no use and returns their number. If a
-// listener does not return, the same goroutine goes on while it unwinds.
+// sweep removes the cells that are of no use and returns their number.
 func (g *group[K]) sweep() (n int) {
-	orElse(func() {
-		for _, c := range g.cells.All() {
-			if c.sweep() {
-				n++
-			}
+	forEach(g.stored(), func(c *cell[K]) {
+		if c.sweep() {
+			n++
 		}
-	}, func() { g.sweep() })
+	})
 	return n
 }
 

@@ -128,18 +128,18 @@ func (p GroupPermit[K]) report(r result, s *settings) Verdict {
 
 // mayMatter reports whether a result can make an absent key present.
 func (r result) mayMatter() bool {
-	return r.outcome != Success && r.outcome != Ignored || r.how&timed != 0
+	return r.outcome == Failure || r.outcome == Success && r.is(timed)
 }
 
 // report makes a result take effect that no living cell has admitted: a direct one, or one
 // of a call whose key was pristine after since departures.
 func (g *group[K]) report(k K, since uint64, r result, s *settings) Verdict {
 	hash, matters := g.hash(k, 0), r.mayMatter()
-	if matters && (r.outcome == Success || r.outcome == Ignored) {
+	if matters && r.outcome == Success {
 		if s == nil {
 			s = g.settingsOf(k)
 		}
-		matters = r.outcome == Success && s.rules.tooSlow(r)
+		matters = s.rules.tooSlow(r)
 	}
 	var c *cell[K]
 	if !matters {
@@ -161,7 +161,11 @@ func (g *group[K]) report(k K, since uint64, r result, s *settings) Verdict {
 		// LP(Done, RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	return c.report(0, r, s) // zero: the cell's first stay
+	v := c.report(0, r, s) // zero: the cell's first stay
+	if matters {
+		c.tidy(word(c.word.Load())) // obtain may have made it for a result that leaves nothing
+	}
+	return v
 }
 
 // report makes a result take effect that the cell has admitted in a stay, or a direct one.

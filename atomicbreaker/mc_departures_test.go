@@ -77,3 +77,23 @@ func TestResetAllInEveryOrder(t *testing.T) {
 		}
 	}
 }
+
+// A call that was admitted after ResetAll is good, also if its cell was about to be inserted
+// before.
+func TestCallsAfterResetAllAreGood(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "RecordFailure ∥ ResetAll, Allow, Sweep, Failure"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: -1}})
+		plainly(&g.current().counters)
+		g.RecordFailure("another") // so that there is a filter
+		m.Go(func() { g.RecordFailure(k) })
+		m.Go(func() {
+			g.ResetAll()
+			p, _ := g.Allow(k)
+			g.Sweep()
+			if v := p.Failure(); v == Late {
+				m.Failf("%v of a call from after ResetAll", v)
+			}
+		})
+	})
+}

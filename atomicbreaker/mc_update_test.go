@@ -238,3 +238,55 @@ func TestWindowsOpenOnce(t *testing.T) {
 		})
 	}
 }
+
+// Each of two policies opens on the first failure, whichever counts it.
+func TestUpdateLosesNoFailure(t *testing.T) {
+	of := func(d time.Duration) Config { return Config{Policy: FailureCount(1, d), OpenTimeout: -1} }
+	mc2 := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	t.Run("Breaker", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Failure ∥ Update to another window"}, func(m *mc.M) {
+			b, v := MustNew(of(time.Minute)), Counted
+			m.Go(func() { v = b.RecordFailure() })
+			m.Go(func() { b.Update(of(time.Hour)) })
+			m.Final(func() {
+				if v != Tripped || b.State() != Open {
+					m.Failf("%v, and %v", v, b.State())
+				}
+			})
+		})
+	})
+	t.Run("Group", func(t *testing.T) {
+		cfg := mc2
+		cfg.Operations = "RecordFailure ∥ Update to another window"
+		mc.Check(t, cfg, func(m *mc.M) {
+			g, v := MustNewGroup(GroupConfig[string]{Default: of(time.Minute)}), Counted
+			m.Go(func() { v = g.RecordFailure(k) })
+			m.Go(func() { g.Update(GroupConfig[string]{Default: of(time.Hour)}) })
+			m.Final(func() {
+				if v != Tripped || g.State(k) != Open {
+					m.Failf("%v, and %v", v, g.State(k))
+				}
+			})
+		})
+	})
+}
+
+// A window that was full in one stay opens no later one, in which nothing is counted in
+// windows.
+func TestFullWindowsOpenNoLaterStay(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "RecordFailure ∥ Reset, Update to a row"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		b := MustNew(Config{Policy: FailureCount(1, time.Minute), OpenTimeout: -1})
+		m.Go(func() { b.RecordFailure() })
+		m.Go(func() {
+			b.Reset()
+			b.Update(Config{Policy: Consecutive(5), OpenTimeout: -1})
+		})
+		m.Final(func() {
+			held, s := b.core.windows.Load(), b.Snapshot()
+			if s.State == Open && s.Generation == 2 && held.stay.gen() == 0 { // Reset began generation 1
+				m.Failf("one failure of five made it %v", s.State)
+			}
+		})
+	})
+}

@@ -104,7 +104,8 @@ func (r *report) finish() {
 		of.finishReport(&rest)
 		return
 	}
-	_, did := r.record()
+	v, did := r.record()
+	r.settings.counters.verdict(v)
 	did.owed.deliver()
 }
 

@@ -79,7 +79,7 @@ func (r *report) record() (Verdict, step) {
 		if !r.result.is(direct) && w.stay() != r.stay && word(c.word.Load()) != was {
 			continue // the period, or when the core was touched, may be of a later word
 		}
-		if len(s.rules.windows) != 0 && r.count(w) {
+		if r.count(w) {
 			continue
 		}
 		res, acquired := r.of(w), false
@@ -88,7 +88,7 @@ func (r *report) record() (Verdict, step) {
 			if acquired = s.quota.acquire(s.openLimit); !acquired {
 				if res.is(tripping) { // it counts as any failure does
 					r.result.how &^= tripping
-					r.refused = true
+					r.result.open, r.refused = 0, true
 					continue
 				}
 				res.how |= withheld
@@ -226,7 +226,7 @@ func (r *report) forget(was, w word) (again bool) {
 
 // count counts the result in the windows of a closed stay, once, if it counts
 // there. It reports whether the caller has to read the word again: if the
-// stay was over, the result is late, and was not counted.
+// stay or the settings were over, the result was not counted.
 //
 // In a cell the caller always has to, because a caller that retires the cell first makes
 // the word leaving, and then looks into the windows: either it sees the result there, or
@@ -237,7 +237,7 @@ func (r *report) count(w word) (again bool) {
 		return false
 	}
 	r.full = tally{} // a window that was full in another stay opens nothing in this one
-	if w.mode() != closed || r.result.outcome == Ignored || r.result.is(tripping) {
+	if len(s.rules.windows) == 0 || w.mode() != closed || r.result.outcome == Ignored || r.result.is(tripping) {
 		return false
 	}
 	isBad := r.result.is(bad)
@@ -249,7 +249,7 @@ func (r *report) count(w word) (again bool) {
 		at = s.now()
 	}
 	full, ok := r.core.count(w.stay(), r.result, s, at)
-	r.full, r.step.at, r.in, r.counted = full, at, true, w.stay()
+	r.full, r.step.at, r.in, r.counted = full, at, ok, w.stay()
 	if ok && isBad && s.rules.asks && full.why == 0 && !r.result.is(wasAsked) {
 		r.askAll(w)
 		return true

@@ -3,6 +3,8 @@
 package atomicbreaker
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,9 +83,6 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
 			t.Errorf("%s: counted %v, and not again", name, turn.full)
 		}
-		if again := turn.count(w); again {
-			t.Errorf("%s: goes round for ever", name) // nor does Update make it
-		}
 	}
 }
 
@@ -138,4 +137,56 @@ func TestWindowsSumUntilNow(t *testing.T) {
 			t.Fatalf("%+v, %t after the second", full, ok)
 		}
 	})
+}
+
+// A late result counts as such also if its TripFunc does not return.
+func TestLateThoughTheFunctionPanics(t *testing.T) {
+	for name, then := range map[string]func(){"return": func() {}, "panic": func() { panic("TripFunc") }} {
+		var b *Breaker
+		b = MustNew(Config{Policy: TripFunc(time.Minute, 0, func(Counts) bool {
+			b.Reset()
+			then()
+			return false
+		})})
+		p, _ := b.Allow()
+		func() {
+			defer func() { recover() }()
+			p.Failure()
+		}()
+		if n := b.Stats().Late; n != 1 {
+			t.Errorf("%s: %d late results, want 1", name, n)
+		}
+	}
+}
+
+// A key that was stored for a slow call, which is not slow by the settings that Update has
+// brought meanwhile, does not stay.
+func TestNotSlowAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g *Group[string]
+		slow := func(slow time.Duration) Config { return Config{Policy: SlowRate(1, slow, 5, time.Minute)} }
+		c := slow(time.Millisecond)
+		c.Classify = func(context.Context, error) Outcome {
+			if err := g.Update(GroupConfig[string]{Default: slow(time.Hour)}); err != nil {
+				t.Error(err)
+			}
+			return Success
+		}
+		g = MustNewGroup(GroupConfig[string]{Default: c})
+		p := mustAllow(t, g, "k")
+		time.Sleep(time.Second)
+		if v := p.Done(errors.New("down")); v != Counted || g.Len() != 0 {
+			t.Errorf("%v, and %d keys are stored", v, g.Len())
+		}
+	})
+}
+
+// PerKey is not asked about a call that says nothing.
+func TestCancelAsksNobody(t *testing.T) {
+	g := MustNewGroup(GroupConfig[string]{
+		Default: Config{Policy: SlowRate(1, time.Hour, 5, time.Minute)}, PerKey: func(string) Config { panic("PerKey") },
+	})
+	if v := mustAllow(t, g, "k").Cancel(); v != Counted {
+		t.Error(v)
+	}
 }

@@ -9,8 +9,8 @@ import (
 // Update changes the settings, or nothing if one is wrong; then the error names the setting
 // and its value. Failures, probes in flight and the end of the open time stay. But a
 // policy with a KOfN counts from zero after one without, and the other way round, and
-// windows start empty unless all are as before. Calls under way use the settings that they
-// read first. Update replaces or silences a listener, but cannot add one if New had none.
+// windows start empty unless all are as before. Calls under way use these
+// settings or those. Update replaces or silences a listener, but cannot add one if New had none.
 //
 // Update is lock-free. It takes effect by one CAS.
 func (b *Breaker) Update(c Config) error {
@@ -80,20 +80,15 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 		return err
 	}
 	st.adopt(fresh.shared)
-	// What is forgotten stays so, even if the new settings would remember it.
-	orElse(func() { st.sweep() }, func() { st.use(fresh) })
-	st.use(fresh)
+	defer st.use(fresh)
+	st.sweep() // what is forgotten stays so, even if the new settings would remember it
 	return nil
 }
 
 // use makes all keys go by settings, which have been adopted.
 func (g *group[K]) use(fresh *groupSettings[K]) {
 	g.install(fresh)
-	var stored []*cell[K]
-	for _, c := range g.cells.All() {
-		stored = append(stored, c)
-	}
-	g.renewAll(stored)
+	forEach(g.stored(), g.renew)
 }
 
 // install makes absent keys go by settings.

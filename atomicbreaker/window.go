@@ -97,11 +97,12 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 }
 
 // count adds a result of the closed stay to its windows, and returns the first
-// that has then had enough. A result that is bad for none opens none. at is the time, read after the word. If ok is false, the
-// stay or the settings are over, and nothing was added.
+// that has then had enough. A result that no window takes for bad opens none. at is the
+// time, read after the word. If ok is false, the stay or the settings are over, and nothing
+// was added.
 //
 // It touches a cell before it adds a result for which that is to be kept; see
-// markLeaving.
+// retireStale.
 func (c *core) count(stay word, r result, s *settings, at time.Duration) (full tally, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
@@ -131,8 +132,8 @@ func (c *core) count(stay word, r result, s *settings, at time.Duration) (full t
 
 // pass counts a success in the windows of a Breaker, if that is all that there
 // is to do, and reports whether it has: the caller has found the breaker in the
-// closed stay that a permit carries, without failures in a row. See core.apply,
-// which does all else.
+// closed stay that a permit carries, without failures in a row. report.record
+// handles all other cases.
 func (c *core) pass(stay word, s *settings) bool {
 	held := c.windows.Load()
 	if held == nil || held.stay != stay || !same(held.rules, s.rules.windows) {
