@@ -28,7 +28,7 @@ func New(c Config) (*Breaker, error) {
 		return nil, err
 	}
 	b := new(Breaker)
-	s.counters.record(s.totals)
+	s.counters.withTotals(s.totals)
 	if s.listener != nil {
 		s.listens, b.core.queue = true, &eventQueue{core: &b.core}
 	}
@@ -40,13 +40,6 @@ func New(c Config) (*Breaker, error) {
 // MustNew is like New but panics if a setting is wrong.
 func MustNew(c Config) *Breaker {
 	return must(New(c))
-}
-
-// install puts the default settings where there are none, and returns those that
-// are there then: all callers get the same, with one epoch.
-func install[T any](set *atomics.Pointer[T], defaults func() (*T, error)) *T {
-	s, _ := defaults() // they are valid
-	return set.Install(s)
 }
 
 // must returns what a constructor has returned, and panics with its error.
@@ -75,10 +68,10 @@ func (b *Breaker) Allow() (Permit, error) {
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
 	a, err := b.core.admit(true)
-	if err != nil || a.as == asShadow {
+	if err != nil || a.flags&shadowed != 0 {
 		return Permit{}, err
 	}
-	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}
+	p := Permit{core: &b.core, bits: bitsFor(a.to.stay(), a.at)}
 	if a.owed != nil {
 		orElse(a.owed.deliver, func() { p.Cancel() }) // if the listener does not return, nobody gets p
 	}
@@ -92,7 +85,7 @@ func (b *Breaker) allowSlow() (Permit, error) {
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {
-	if err := begin(ctx, fn == nil); err != nil {
+	if err := checkCall(ctx, fn == nil); err != nil {
 		return err
 	}
 	p, err := b.Allow()
@@ -112,7 +105,7 @@ func (b *Breaker) RecordSuccess() Verdict {
 	if word(b.core.word.Load()).pristine() {
 		return Counted
 	}
-	return b.record(Success)
+	return b.core.report(0, result{outcome: Success, how: direct}, b.core.settings())
 }
 
 // RecordFailure reports a failure without a permit. It counts against a closed breaker, and
@@ -120,11 +113,8 @@ func (b *Breaker) RecordSuccess() Verdict {
 // is Late.
 //
 // RecordFailure is lock-free. It takes effect by one CAS or load.
-func (b *Breaker) RecordFailure() Verdict { return b.record(Failure) }
-
-// record reports a result that no permit was asked for.
-func (b *Breaker) record(o Outcome) Verdict {
-	return b.core.conclude(0, result{outcome: o, how: direct}, b.core.settings())
+func (b *Breaker) RecordFailure() Verdict {
+	return b.core.report(0, result{outcome: Failure, how: direct}, b.core.settings())
 }
 
 // IsOpen reports whether the breaker is Open or ForcedOpen. It is false as soon as the open

@@ -164,7 +164,7 @@ func (c *cell[K]) finish(did step, v Verdict) {
 	if g.linked.Load() >= g.sweepAt.Load() {
 		g.maybeSweep()
 	}
-	if did.flags&withheldStep != 0 {
+	if did.flags&withheld != 0 {
 		g.reclaim()
 	}
 }
@@ -210,8 +210,8 @@ type openQuota struct {
 // out reports whether a cell with this word takes a place of the open quota.
 func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
 
-// acquire takes a place for a cell that is about to open, unless limit places, if
-// that is not zero, are taken. It reports whether it has.
+// acquire takes a place for a cell that is about to open, unless limit places are
+// taken; zero is no limit. It reports whether it has.
 //
 // It may say no because of a cell that is about to open and then does not.
 func (q *openQuota) acquire(limit int64) bool {
@@ -221,9 +221,6 @@ func (q *openQuota) acquire(limit int64) bool {
 	q.held.Add(-1)
 	return false
 }
-
-// acquireAnyway takes a place for a cell that somebody opens by hand.
-func (q *openQuota) acquireAnyway() { q.held.Add(1) }
 
 // release gives a place back, which was taken for a cell that has closed or
 // did not open.

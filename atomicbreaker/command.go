@@ -71,10 +71,10 @@ func (c *core) command(m command) (did step) {
 			return did
 		}
 		if x.acquired = s.quota != nil && !w.out() && x.next.out(); x.acquired {
-			s.quota.acquireAnyway()
+			s.quota.acquire(0) // opened by hand, it is not bounded
 		}
 		if x.next.mode() == halfOpen {
-			c.begins(was, x.next)
+			c.notePeriod(was, x.next)
 			if c.owner != nil {
 				c.touch(s.now(), 0)
 			}

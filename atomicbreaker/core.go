@@ -27,7 +27,7 @@ type core struct {
 	// period is the generation with which the breaker became half-open, and touched
 	// the time of its newest probe or, in a cell, at which the key was last of
 	// interest. Set by CAS of a caller that is about to make them matter; see
-	// begins and overdue. touched only goes up.
+	// notePeriod and overdue. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
@@ -58,7 +58,8 @@ func (c *core) settings() *settings {
 	if s := c.set.Load(); s != nil {
 		return s
 	}
-	return install(&c.set, new(Config).compile)
+	s, _ := new(Config).compile() // the defaults are valid
+	return c.set.Install(s)
 }
 
 // A change is a transition of a word.
@@ -69,7 +70,7 @@ type change struct {
 	full     tally     // the window that opened the breaker, if one has
 	lost     int       // failures of a closed word, for the event if there is a listener
 	acquired bool      // whether a place of the open quota was taken
-	seen     word      // the word before with the result that ends its generation, if not that word itself
+	seen     word      // the word before with the result that ends its generation, or zero
 }
 
 // swap is the CAS of every transition, from a word that was read as was and is
@@ -95,7 +96,7 @@ func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok b
 		return nil, false
 	}
 	if begins && s != nil {
-		s.counters.began(x.next)
+		s.counters.changed(x.next)
 		if s.quota != nil && w.out() && !x.next.out() {
 			s.quota.release()
 		}
@@ -111,39 +112,42 @@ func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok b
 	return owed, true
 }
 
-// An admission is the answer to a request that was not rejected. It has four
-// fields, as a struct of more does not stay in registers.
-type admission struct {
-	word  word          // the stay that admitted the call; or a tombstone
-	begun time.Duration // when the call began, if that matters
-	owed  *eventQueue   // what the caller must deliver, nil for nothing
-	as    admittedAs
+// A step is what an operation did with a word. It has four fields, as a struct of more does
+// not stay in registers.
+type step struct {
+	to    word          // the word that it left behind, or that admitted a call
+	at    time.Duration // when a call began, or counted in windows, if that matters
+	owed  *eventQueue   // what the caller must deliver when it has nothing else left to do, or nil
+	flags flags
 }
 
-type admittedAs uint8
-
-const (
-	asUsual  admittedAs = iota
-	asShadow            // let through a call that it should have rejected
-	asAnew              // the key had been forgotten, and is pristine now
-)
+// add notes one more change of the word, if there was one, and what is to be delivered for
+// it: at most one queue, as only its holder owes it.
+func (s *step) add(owed *eventQueue, changed bool) {
+	if changed {
+		s.flags |= wrote
+	}
+	if owed != nil {
+		s.owed = owed
+	}
+}
 
 // admit asks for admission until an answer takes effect. Timed says whether a
 // closed breaker may have to know when the call began; otherwise it does not read
 // the settings. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
-func (c *core) admit(timed bool) (admission, error) {
+func (c *core) admit(timed bool) (step, error) {
 	for {
 		w := word(c.word.Load()).living()
 		if w.mode() == tombstone {
-			return admission{word: w}, nil
+			return step{to: w}, nil
 		}
 		if w.mode() == closed || w.mode() == disabled {
 			// LP(Allow): a closed breaker admits when its word is read.
-			a := admission{word: w}
+			a := step{to: w}
 			if timed {
-				a.begun = c.settings().begin()
+				a.at = c.settings().callStart()
 			}
 			return a, nil
 		}
@@ -162,9 +166,9 @@ func (c *core) admit(timed bool) (admission, error) {
 			// deadline was still ahead later, when the clock was.
 			s.counters.mine().rejected.Add(1)
 			if s.shadow {
-				return admission{word: w, as: asShadow}, nil
+				return step{flags: shadowed}, nil
 			}
-			return admission{word: w}, s.refuse(w, refused, now, idle)
+			return step{}, s.refuse(w, refused, now, idle)
 		}
 		if a, ok := c.admitProbe(w, next, s, now, at); ok {
 			return a, nil
@@ -176,55 +180,27 @@ func (c *core) admit(timed bool) (admission, error) {
 // breaker that was forgotten. It is apart so that rejections do without its frame.
 //
 //go:noinline
-func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.Time) (a admission, ok bool) {
+func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.Time) (a step, ok bool) {
 	x := change{next: next, why: ReasonProbeTimeout, at: at}
 	if c.forgotten(w, s, now) {
 		x.next, x.why = w.close(s), ReasonForgotten
-		a.as = asAnew
+		a.flags = asNew
 	} else {
 		c.touch(now, 0)
 	}
-	if w.mode() == open && a.as != asAnew {
+	if w.mode() == open && a.flags&asNew == 0 {
 		x.why = ReasonOpenTimeout
-		c.begins(w, next)
+		c.notePeriod(w, next)
 	}
 	// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
 	a.owed, ok = c.swap(s, w, w, &x)
-	a.word, a.begun = x.next, s.begin()
+	a.to, a.at = x.next, s.callStart()
 	return a, ok
 }
 
-// A step is the effect of an operation on a word. It has four fields, as an admission.
-type step struct {
-	to    word          // the word that it left behind
-	at    time.Duration // when it counted in windows, if it did
-	owed  *eventQueue   // what the caller must deliver, nil for nothing
-	flags stepFlags
-}
-
-// add notes one more change of the word, if there was one, and what is to be delivered for
-// it. While a queue is held, no other push on it makes anyone its holder.
-func (s *step) add(owed *eventQueue, changed bool) {
-	if changed {
-		s.flags |= wrote
-	}
-	if owed != nil {
-		s.owed = owed
-	}
-}
-
-// stepFlags say more about a step.
-type stepFlags uint8
-
-const (
-	wrote        stepFlags = 1 << iota // it has changed the word
-	withheldStep                       // the open quota kept it from opening the breaker
-	asked                              // TripFuncs were asked
-)
-
-// conclude records the result of a call of a Breaker that was admitted in a stay, judged
-// by s. It counts the call, and then a late result, and delivers events.
-func (c *core) conclude(stay word, r result, s *settings) Verdict {
+// report reports the result of a call of a Breaker that was admitted in a stay. It counts the
+// call, and then a late result, and delivers events.
+func (c *core) report(stay word, r result, s *settings) Verdict {
 	s.counters.total(r.outcome)
 	v, did := c.record(stay, r, s)
 	s.counters.verdict(v)
@@ -239,7 +215,7 @@ func (c *core) record(stay word, r result, s *settings) (Verdict, step) {
 		r.how |= bad
 	}
 	work := report{core: c, settings: s, result: r, stay: stay}
-	return work.record()
+	return work.run()
 }
 
 // touch notes that a probe was admitted, or the key of a cell of interest, at a time
@@ -313,7 +289,7 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 // counts while the period lasts. Otherwise a breaker would never close where healthy
 // calls take longer than ProbeTimeout.
 
-// begins notes the period that a caller is about to begin; the caller has read the
+// notePeriod notes the period that a caller is about to begin; the caller has read the
 // word as was. If the word has changed since, there is nothing to note.
 //
 // A later period is noted only after the word has changed. So if the word is
@@ -321,7 +297,7 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 // CAS fail.
 //
 // It retries only if another caller has noted a period.
-func (c *core) begins(was, next word) {
+func (c *core) notePeriod(was, next word) {
 	for {
 		noted := c.period.Load()
 		if noted == next.gen() || word(c.word.Load()) != was || c.period.CompareAndSwap(noted, next.gen()) {

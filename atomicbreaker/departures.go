@@ -2,19 +2,15 @@ package atomicbreaker
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// A group stores no healthy keys, so a call admitted for an absent key has no
-// cell whose generation could void its result. It has the number of departures.
-//
-// When a cell that has changed its mode, or was reset, leaves the table, its key departs:
-// after the cell is dead and before it is unlinked. A permit for an absent key has the
-// number of departures from when the key was absent. Its result is late if the same
-// key has departed since, or if the key's cell, if there is one now, has changed its
-// mode. DESIGN.md has the proof.
+// departures of keys void the permits for absent keys, which have no cell whose generation
+// could: a key departs when its cell, which has changed its mode or was reset, leaves the
+// table. A permit has the number of departures from when its key was absent. DESIGN.md has
+// the proof.
 type departures struct {
 	// count is how many keys have departed. It only goes up, under mu.
 	count atomics.Uint64
 
-	// void is what count was made by the last ResetAll: all permits from before are void.
+	// void is the count that the last ResetAll set: all permits from before are void.
 	// Written under mu, before count.
 	void atomics.Uint64
 

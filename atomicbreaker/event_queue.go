@@ -65,7 +65,7 @@ func (q *eventQueue) push(gen uint32, e *Event) (owed *eventQueue) {
 		switch {
 		case top == nil:
 			if q.head.CompareAndSwap(nil, &q.busy) {
-				q.insert(q.keep(gen, e))
+				q.insert(q.newEvent(gen, e))
 				return q
 			}
 			continue
@@ -79,8 +79,8 @@ func (q *eventQueue) push(gen uint32, e *Event) (owed *eventQueue) {
 	}
 }
 
-// keep returns what the holder pushes: own, if that is free.
-func (q *eventQueue) keep(gen uint32, e *Event) *queuedEvent {
+// newEvent returns what the holder pushes: own, if that is free.
+func (q *eventQueue) newEvent(gen uint32, e *Event) *queuedEvent {
 	if q.own.gen != 0 {
 		return &queuedEvent{gen: gen, event: *e}
 	}

@@ -33,7 +33,7 @@ func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 }
 
 func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (result T, err error) {
-	if err := begin(ctx, fn == nil); err != nil {
+	if err := checkCall(ctx, fn == nil); err != nil {
 		return result, err
 	}
 	p, err := b.Allow()
@@ -51,7 +51,7 @@ func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 }
 
 func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (result T, err error) {
-	if err := begin(ctx, fn == nil); err != nil {
+	if err := checkCall(ctx, fn == nil); err != nil {
 		return result, err
 	}
 	p, err := g.Allow(k)
@@ -77,7 +77,7 @@ func ExecuteResult[T any](ctx context.Context, b *Breaker, fn func(context.Conte
 }
 
 func executeResult[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error), classify func(T, error) Outcome) (result T, err error) {
-	if err := begin(ctx, fn == nil || classify == nil); err != nil {
+	if err := checkCall(ctx, fn == nil || classify == nil); err != nil {
 		return result, err
 	}
 	p, err := b.Allow()
@@ -93,9 +93,9 @@ func executeResult[T any](ctx context.Context, b *Breaker, fn func(context.Conte
 	return result, err
 }
 
-// begin checks what Do and ExecuteContext were given, before a permit is
+// checkCall checks what Do and ExecuteContext were given, before a permit is
 // taken.
-func begin(ctx context.Context, noFn bool) error {
+func checkCall(ctx context.Context, noFn bool) error {
 	if ctx == nil {
 		panic("atomicbreaker: Do or Execute called with a nil context")
 	}

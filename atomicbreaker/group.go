@@ -69,7 +69,7 @@ type group[K comparable] struct {
 	marks atomics.Uint64
 
 	// sweepAt is the number of cells at which an insert sweeps. The caller that
-	// swaps it for sweeping owns the sweep, and sets it anew at the end.
+	// swaps it for sweeping owns the sweep, and resets it at the end.
 	sweepAt atomics.Int64
 
 	// reclaimAt is when a key that cannot open may look again for places of the
@@ -99,7 +99,7 @@ func newGroup[K comparable](set *groupSettings[K]) *group[K] {
 	g.hash = g.keys.Hasher("atomicbreaker")
 	g.cells = table.New[K, cell[K]](g.hash, 0)
 	g.healthy.group = g
-	g.counters.record(set.shared.totals)
+	g.counters.withTotals(set.shared.totals)
 	g.sweepAt.Store(firstSweep)
 	g.adopt(set.shared)
 	g.hashes.Store(g.mustHash(set))
@@ -175,22 +175,22 @@ func (g *group[K]) allow(k K) (GroupPermit[K], error) {
 				continue
 			}
 			// LP(Allow): an absent key admits when it is not found.
-			if begun := g.set.Load().shared.begin(); begun != 0 {
+			if begun := g.set.Load().shared.callStart(); begun != 0 {
 				return GroupPermit[K]{&g.healthy, k, bitsFor(absentBits(n), begun)}, nil
 			}
 			return GroupPermit[K]{&g.healthy, k, uint64(absentBits(n)) | 1 + filterSlot(h)}, nil
 		}
 		a, err := c.admit(c.set.Load().rules.slow)
 		switch {
-		case a.word.mode() == tombstone:
+		case a.to.mode() == tombstone:
 			c.await()
 			continue
-		case err != nil || a.as == asShadow:
+		case err != nil || a.flags&shadowed != 0:
 			return GroupPermit[K]{}, err
 		}
-		p := GroupPermit[K]{c, k, bitsFor(a.word.stay(), a.begun)}
-		if a.as == asAnew {
-			c.tidy(a.word)
+		p := GroupPermit[K]{c, k, bitsFor(a.to.stay(), a.at)}
+		if a.flags&asNew != 0 {
+			c.tidy(a.to)
 		}
 		if a.owed != nil {
 			orElse(a.owed.deliver, func() { p.Cancel() }) // if the listener does not return, nobody gets p
@@ -210,7 +210,7 @@ func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) 
 }
 
 func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) error {
-	if err := begin(ctx, false); err != nil {
+	if err := checkCall(ctx, false); err != nil {
 		return err
 	}
 	p, err := g.Allow(k)
@@ -335,7 +335,7 @@ func (c *cell[K]) resetAll() (did step, lives bool) {
 				return did, true
 			}
 		case !c.deliveredUpTo(w):
-			if word(c.word.Load()) == w { // or an event of later was delivered
+			if word(c.word.Load()) == w { // otherwise a later event was delivered
 				return step{to: w}, true
 			}
 		case c.retire(w):

@@ -2,19 +2,15 @@ package atomicbreaker
 
 import "time"
 
-// Keys that nobody calls any more are forgotten, with their places in the open quota.
-// Otherwise those of hosts that are gone for good would stay open or failing for
-// ever.
-//
-// When a cell was last of interest is known without a write by the calls that
-// its breaker rejects: an open one lets the first call after its time through,
-// which changes the word, and so does a half-open one after its lease. So only a
-// caller that admits a probe, counts something bad, or leaves failures in the word
-// touches the cell, and does that before its result can be seen.
+// Whatever meets a key that nobody has called for ForgetAfter finds it healthy, whether or
+// not anybody has swept. An open or half-open cell is closed, by a CAS to the next generation.
+// A closed cell is retired: if its word were cleared in place, it could become the same
+// again, and a stopped caller would clear failures that came later. DESIGN.md says how it is
+// known when a cell was last of interest.
 
-// longestForget bounds ForgetAfter, as a deadline that passed longer ago than
-// half the range of deadlines could not be told from one ahead.
 const (
+	// longestForget bounds ForgetAfter, as a deadline that passed longer ago than half the
+	// range of deadlines could not be told from one ahead.
 	longestForget      = longestOpen
 	defaultForgetAfter = time.Hour
 )
@@ -26,12 +22,6 @@ func forgetAfter(d time.Duration) time.Duration {
 	}
 	return max(d, 0)
 }
-
-// Whatever meets a key that was forgotten finds it healthy, whether or not anybody
-// has swept. An open or half-open cell is closed first, by a CAS to the next generation.
-// A closed cell is retired, and its key goes on without one: if the word was cleared
-// in place, it could become the same again, and a caller who was stopped in
-// between would clear failures that came later.
 
 // stale reports whether the failures of a closed word and its windows no longer
 // matter: they are forgotten, or there are only windows that are empty. It reads the

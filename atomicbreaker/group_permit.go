@@ -186,14 +186,12 @@ func (c *cell[K]) end(stay word, r result, s *settings, v Verdict, did step) Ver
 		return c.group.counters.verdict(v)
 	}
 	c.await()
-	if did.flags&asked != 0 {
-		r.how |= wasAsked
-	}
+	r.how |= did.flags & asked
 	return c.group.report(c.key, c.since.Load(), r, s)
 }
 
 // finishReport reports what is left of a result whose TripFunc has not returned.
 func (c *cell[K]) finishReport(work *report) {
-	v, did := work.record()
+	v, did := work.run()
 	c.end(work.stay, work.result, nil, v, did)
 }

@@ -207,12 +207,12 @@ func TestCountersLoseNothing(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "opened, Stats ∥ opened ∥ late"}, func(m *mc.M) {
 		var l counters
 		m.Go(func() {
-			l.began(word(0).enter(open))
+			l.changed(word(0).enter(open))
 			if s := l.stats(); s.Opened == 0 || s.Opened > 2 || s.Late > 1 {
 				m.Failf("%+v meanwhile", s)
 			}
 		})
-		m.Go(func() { l.began(word(0).enter(open)) })
+		m.Go(func() { l.changed(word(0).enter(open)) })
 		m.Go(func() { l.mine().late.Add(1) })
 		m.Final(func() {
 			if s := l.stats(); s != (Stats{Opened: 2, Late: 1}) {

@@ -136,7 +136,8 @@ func (c *checked) stats() string { return fmt.Sprintf("%+v", c.Stats()) }
 func (c *checked) look(k string) string {
 	s := Snapshot{}
 	if cell := c.current().cells.Load(k); cell != nil {
-		s = cell.snapshot()
+		v := cell.read()
+		s = cell.snapshotOf(&v)
 	}
 	return show(s.State, s.Failures, s.Streak, s.InFlight)
 }

@@ -24,7 +24,7 @@ func (p Permit) Done(err error) Verdict {
 	return p.done(nil, err) //lint:ignore SA1012 done takes none
 }
 
-// done is Done for a call whose context is known, or nil.
+// done is Done with the context of the call, which may be nil.
 func (p Permit) done(ctx context.Context, err error) Verdict {
 	if err == nil {
 		return p.Success()
@@ -36,12 +36,12 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 	classified := false
 	defer func() {
 		if !classified {
-			p.settle(Failure, s)
+			p.report(result{outcome: Failure}, s)
 		}
 	}()
 	o := s.outcome(ctx, err)
 	classified = true
-	return p.settle(o, s)
+	return p.report(result{outcome: o}, s)
 }
 
 // Success reports a success.
@@ -52,18 +52,18 @@ func (p Permit) Success() Verdict {
 	if p.core != nil && p.core.word.Load() == p.bits {
 		return Counted
 	}
-	return p.settle(Success, nil)
+	return p.report(result{outcome: Success}, nil)
 }
 
 // Failure reports a failure.
 //
 // Failure is lock-free. It takes effect by one CAS or load.
-func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
+func (p Permit) Failure() Verdict { return p.report(result{outcome: Failure}, nil) }
 
 // Cancel reports that the call says nothing. A probe gives its slot back.
 //
 // Cancel is lock-free. It takes effect by one CAS or load.
-func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
+func (p Permit) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil) }
 
 // Report reports a Success, an Ignored as Cancel does, and all else as Failure does.
 //
@@ -84,41 +84,34 @@ func (p Permit) Report(o Outcome) Verdict {
 //
 // Trip is lock-free. It takes effect by one CAS or load.
 func (p Permit) Trip(d time.Duration) Verdict {
-	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
+	return p.report(result{outcome: Failure, how: tripping, open: d}, nil)
 }
 
-// settle reports an outcome. Non-nil settings are those by which it was
-// classified.
-func (p Permit) settle(o Outcome, s *settings) Verdict {
+// report reports a result. Non-nil settings are those by which it was classified.
+//
+// Two kinds of results take a shortcut past core.report: those that only change the count of
+// failures in a row, and those that only count in windows.
+func (p Permit) report(r result, s *settings) Verdict {
 	c, stay := p.core, word(p.bits)
-	if c == nil || stay&modeMask != closed {
-		return p.settleResult(result{outcome: o}, s)
+	if c == nil {
+		return Late
 	}
 	if s == nil {
 		s = c.settings()
 	}
-	was := word(c.word.Load())
-	if next, ok := was.countInRow(stay, o, s); ok {
-		// LP(Done): as in report.record.
-		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
+	if stay&modeMask == closed && !r.is(tripping) {
+		was := word(c.word.Load())
+		if next, ok := was.countInRow(stay, r.outcome, s); ok {
+			// LP(Done): as in report.run.
+			if c.word.CompareAndSwap(uint64(was), uint64(next)) {
+				return Counted
+			}
+			atomics.Backoff(1)
+		} else if r.outcome == Success && was == stay|watched && c.pass(stay, s) {
 			return Counted
 		}
-		atomics.Backoff(1)
-	} else if o == Success && was == stay|watched && c.pass(stay, s) {
-		return Counted
+	} else if inverted(p.bits) {
+		r.took, stay = took(p.bits, s), decoded(p.bits)
 	}
-	return c.conclude(stay, result{outcome: o}, s)
-}
-
-// settleResult reports a result. Non-nil settings are those by which it was
-// classified.
-func (p Permit) settleResult(r result, s *settings) Verdict {
-	if p.core == nil {
-		return Late
-	}
-	if s == nil {
-		s = p.core.settings()
-	}
-	r.took = took(p.bits, s)
-	return p.core.conclude(decoded(p.bits).stay(), r, s)
+	return c.report(stay.stay(), r, s)
 }

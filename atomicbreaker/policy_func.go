@@ -68,7 +68,8 @@ func (p tripFunc) addTo(r *rules) error {
 // one says that it opens the breaker. They run after the result was counted, and
 // the word is read again after them.
 func (r *report) askAll(w word) {
-	r.result.how |= wasAsked
+	r.result.how |= asked
+	r.step.flags |= asked
 	if owed := r.step.owed; owed != nil {
 		r.step.owed = nil
 		r.call(owed.deliver) // or no event would be delivered while a function takes long
@@ -104,7 +105,7 @@ func (r *report) finish() {
 		of.finishReport(&rest)
 		return
 	}
-	v, did := r.record()
+	v, did := r.run()
 	r.settings.counters.verdict(v)
 	did.owed.deliver()
 }

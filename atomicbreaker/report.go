@@ -11,26 +11,35 @@ import (
 // fields, as a struct of more does not stay in registers.
 type result struct {
 	outcome Outcome
-	how     howReported
+	how     flags
 	took    time.Duration
 	open    time.Duration
 }
 
-type howReported uint16
+// flags say more about a result, or a step.
+type flags uint16
 
 const (
-	tripping howReported = 1 << iota // the breaker is to open
-	wasAsked                         // TripFuncs were asked already
-	direct                           // no permit was asked for
-	timed                            // it is known how long the call took
-	bad                              // it has failed, or was too slow
-	full                             // enough for a KOfN, or a window
-	slotted                          // of a probe that still has its slot
-	expired                          // the time of the open word has passed
-	withheld                         // the open quota keeps it from opening the breaker
+	// Of a result.
+	tripping flags = 1 << iota // the breaker is to open
+	direct                     // no permit was asked for
+	timed                      // it is known how long the call took
+	bad                        // it has failed, or was too slow
+	reached                    // enough for a KOfN, or a window
+	slotted                    // of a probe that still has its slot
+	expired                    // the time of the open word has passed
+
+	// Of both.
+	asked    // TripFuncs were asked
+	withheld // the open quota keeps it from opening the breaker, or has kept it
+
+	// Of a step.
+	wrote    // it has changed the word
+	shadowed // it has let through a call that it should have rejected
+	asNew    // the key had been forgotten, and is pristine now
 )
 
-func (r result) is(how howReported) bool { return r.how&how != 0 }
+func (r result) is(how flags) bool { return r.how&how != 0 }
 
 // A report is the work on one result. It belongs to its goroutine.
 type report struct {
@@ -45,17 +54,17 @@ type report struct {
 
 	refused bool // whether the open quota has made a Permit.Trip a failure like any other
 
-	forgot bool          // whether the key was forgotten
-	now    time.Duration // of the last word that was read, or zero
+	skipForget bool          // whether the key was forgotten, and waits for its listener
+	now        time.Duration // of the last word that was read, or zero
 
 	step step // what it has done
 }
 
-// record makes the result take effect. The result of a call that was admitted in an
+// run makes the result take effect. The result of a call that was admitted in an
 // earlier stay is late. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded.
-func (r *report) record() (Verdict, step) {
+func (r *report) run() (Verdict, step) {
 	c := r.core
 	for failed := 1; ; failed++ {
 		was := word(c.word.Load())
@@ -64,7 +73,8 @@ func (r *report) record() (Verdict, step) {
 		case r.result.is(direct) && w.mode() != tombstone:
 		case w.stay() == r.stay:
 		case !c.overdue(w, r.stay):
-			return Late, r.did(w) // LP(Done): when the word is read
+			r.step.to = w
+			return Late, r.step // LP(Done): when the word is read
 		}
 		// The settings are read after the word: its deadline may be further ahead than those
 		// of settings that Update has replaced, and its failures may be in another form.
@@ -101,29 +111,30 @@ func (r *report) record() (Verdict, step) {
 		ok := true
 		switch {
 		case v == Tripped || v == Recovered:
-			next, ok = r.begin(was, w, &change{next: next, acquired: acquired}, res, v)
+			next, ok = r.changeStay(was, w, &change{seen: next, acquired: acquired}, res, v)
 		case s.rules.last != 0 && w.mode() == closed && res.outcome != Ignored:
 			if next, ok = c.remember(w, res.outcome == Failure, s); !ok {
 				continue
 			}
 			fallthrough
 		default:
-			next, ok = r.keep(was, next, res)
+			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {
-			return v, r.did(next)
+			r.step.to = next
+			return v, r.step
 		}
 		atomics.Backoff(failed)
 	}
 }
 
-// of returns the result as the word sees it.
+// of returns the result with the flags that depend on the word.
 func (r *report) of(w word) result {
 	res := r.result
 	switch w.mode() {
 	case closed:
 		if r.full.why != 0 || res.outcome == Failure && r.settings.rules.last != 0 && r.core.enough(w, r.settings) {
-			res.how |= full
+			res.how |= reached
 		}
 	case open:
 		if res.is(direct) && !w.openPending(r.settings, r.settings.now()) {
@@ -137,17 +148,9 @@ func (r *report) of(w word) result {
 	return res
 }
 
-// did returns what the report did, which has left the word behind.
-func (r *report) did(to word) step {
-	if r.step.to = to; r.result.is(wasAsked) {
-		r.step.flags |= asked
-	}
-	return r.step
-}
-
-// keep makes a change within a stay, if there is one to make. It reports whether it has,
+// changeCount makes a change within a stay, if there is one to make. It reports whether it has,
 // or there is none, and the word that it left behind.
-func (r *report) keep(was, next word, res result) (to word, ok bool) {
+func (r *report) changeCount(was, next word, res result) (to word, ok bool) {
 	c, s := r.core, r.settings
 	if r.in && c.owner != nil && next.mode() == closed && next.stay() == r.counted {
 		next |= watched
@@ -168,19 +171,18 @@ func (r *report) keep(was, next word, res result) (to word, ok bool) {
 	}
 	if held && next.mode() == closed {
 		s.counters.mine().withheld.Add(1)
-		r.step.flags |= withheldStep
+		r.step.flags |= withheld
 	}
 	return next, true
 }
 
-// begin makes a change that begins a stay, for a verdict of Tripped or Recovered.
-func (r *report) begin(was, w word, x *change, res result, v Verdict) (to word, ok bool) {
+// changeStay makes a change that begins a stay, for a verdict of Tripped or Recovered.
+func (r *report) changeStay(was, w word, x *change, res result, v Verdict) (to word, ok bool) {
 	s := r.settings
 	x.why, x.full = res.reason(w, v, r.full), r.full
-	if w.mode() == halfOpen && !res.is(direct) {
-		x.seen = w.withProbe(res.is(bad), res.is(slotted))
-	}
-	if v == Tripped {
+	if v == Recovered {
+		x.next = w.close(s)
+	} else {
 		var now time.Duration
 		now, x.at = s.clock()
 		x.next = w.trip(s, res.open, now)
@@ -212,14 +214,14 @@ func (r result) reason(w word, v Verdict, full tally) Reason {
 // forget makes a key healthy that was forgotten, so that the result finds it so. It
 // reports whether the caller has to read the word again.
 func (r *report) forget(was, w word) (again bool) {
-	if r.now = 0; r.settings.forgetAfter == 0 || r.forgot || r.in && r.counted == w.stay() {
+	if r.now = 0; r.settings.forgetAfter == 0 || r.skipForget || r.in && r.counted == w.stay() {
 		return false
 	}
 	if w.mode() == closed && r.result.outcome == Success && r.settings.rules.last == 0 && len(r.settings.rules.windows) == 0 {
 		return false // it clears the failures anyway
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)
-	r.now, r.forgot = now, did && !r.core.deliveredUpTo(w)
+	r.now, r.skipForget = now, did && !r.core.deliveredUpTo(w)
 	r.step.add(owed, did && w.mode() != closed)
 	return did
 }
@@ -250,7 +252,7 @@ func (r *report) count(w word) (again bool) {
 	}
 	full, ok := r.core.count(w.stay(), r.result, s, at)
 	r.full, r.step.at, r.in, r.counted = full, at, ok, w.stay()
-	if ok && isBad && s.rules.asks && full.why == 0 && !r.result.is(wasAsked) {
+	if ok && isBad && s.rules.asks && full.why == 0 && !r.result.is(asked) {
 		r.askAll(w)
 		return true
 	}

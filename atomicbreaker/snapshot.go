@@ -81,7 +81,10 @@ func (b *Breaker) State() State {
 //
 // Snapshot is wait-free; lock-free with a KOfN. It takes effect by
 // one load.
-func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
+func (b *Breaker) Snapshot() Snapshot {
+	v := b.core.read()
+	return b.core.snapshotOf(&v)
+}
 
 // Snapshot shows a breaker at one moment.
 type Snapshot struct {
@@ -98,11 +101,6 @@ type Snapshot struct {
 	// Window has the counts of the first windows that count failures of calls, and slow
 	// calls, while closed. Calls is 0 with only a FailureCount.
 	Window Counts `json:",omitzero"`
-}
-
-func (c *core) snapshot() Snapshot {
-	v := c.read()
-	return c.snapshotOf(&v)
 }
 
 func (c *core) snapshotOf(v *view) Snapshot {

@@ -65,8 +65,8 @@ type totalStripe struct {
 	_ [atomics.CacheLineSize - 24]byte
 }
 
-// record makes the counters count totals, if they shall.
-func (c *counters) record(totals bool) {
+// withTotals makes the counters count totals, if they shall.
+func (c *counters) withTotals(totals bool) {
 	if totals {
 		c.totals = make([]totalStripe, atomics.Stripes())
 	}
@@ -112,8 +112,8 @@ func (c *counters) verdict(v Verdict) Verdict {
 	return v
 }
 
-// began counts the beginning of a generation.
-func (c *counters) began(w word) {
+// changed counts the beginning of a generation.
+func (c *counters) changed(w word) {
 	switch w.mode() {
 	case open, forcedOpen:
 		c.mine().opened.Add(1)

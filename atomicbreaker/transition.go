@@ -8,14 +8,14 @@ import (
 
 // The transitions that results make, as functions of the word and the settings.
 
-// record returns the word after a result, and the verdict on it. If the verdict is
-// Tripped, the caller opens the word, which takes the time. Where the policy has a KOfN, it
-// also counts the call in the closed word; see core.remember.
+// record returns the word with a result counted, and the verdict on it. If that is Tripped
+// or Recovered, the caller opens or closes the word. Where the policy has a KOfN, core.remember
+// counts the results of a closed word.
 func (w word) record(r result, s *settings) (next word, v Verdict) {
 	switch {
 	case w.mode() == disabled || w.mode() == closed && r.outcome == Ignored:
 		return w, Counted
-	case w.mode() == closed && !r.is(withheld) && (r.is(tripping|full) || r.outcome == Failure && w.trips(s)):
+	case w.mode() == closed && !r.is(withheld) && (r.is(tripping|reached) || r.outcome == Failure && w.trips(s)):
 		return w, Tripped
 	case w.mode() == closed && r.outcome == Failure && w.trips(s):
 		return w, Counted // it is withheld, and the next failure may open the key
@@ -26,7 +26,7 @@ func (w word) record(r result, s *settings) (next word, v Verdict) {
 	case w.mode() == forcedOpen || w.mode() == open && !r.is(direct):
 		return w, Late
 	case r.is(direct) && r.outcome == Success:
-		return w.close(s), Recovered
+		return w, Recovered
 	case r.is(direct) && w.mode() == open && !r.is(expired):
 		return w, Late
 	case r.is(direct):
@@ -43,20 +43,18 @@ func (w word) probed(r result, s *settings) (next word, v Verdict) {
 		return w, Late
 	case r.outcome == Ignored:
 		return w.release(slot), Counted
-	case r.is(tripping):
-		return w, Tripped
 	}
 	next = w.withProbe(r.is(bad), slot)
 	failed, all := uint64(next.failed()), uint64(next.ok()+next.failed())
 	switch {
-	case failed > 0 && s.probeRate == 0: // it may count a failure from before an Update
-		return w, Tripped
+	case r.is(tripping) || failed > 0 && s.probeRate == 0: // that may be one from before an Update
+		return next, Tripped
 	case all < uint64(s.closeAfter):
 		return next, Counted
 	case s.probeRate != 0 && failed*million >= s.probeRate*all:
-		return w, Tripped
+		return next, Tripped
 	}
-	return w.close(s), Recovered
+	return next, Recovered
 }
 
 // pass returns the closed word after one more success, and miss after one more failure,
@@ -85,7 +83,7 @@ func (w word) trips(s *settings) bool {
 	return s.rules.threshold != 0 && uint32(w&failsMask) >= s.rules.threshold-1
 }
 
-// flagged is the closed word without failures.
+// flagged clears the failures of a closed word, and keeps watched.
 func (w word) flagged() word { return w.stay() | w&watched }
 
 // under returns the word as the settings read it. A closed word that counts in the other
@@ -150,7 +148,7 @@ func (w word) openPending(s *settings, now time.Duration) bool {
 // which the word may have been written. A quarter of the range is more than
 // anybody is stopped between two steps.
 func (w word) openOver(now time.Duration) bool {
-	return w.until() != forever && (ticks(now, openTick)-w.until())&untilMask < (untilMask+1)/4
+	return w.until() != forever && w.openAgo(now) < (untilMask+1)/4*openTick
 }
 
 // openAgo returns how long ago the time of an open word has passed, modulo the
@@ -238,9 +236,9 @@ func (s *settings) leaseFrom(now time.Duration) uint64 {
 	return ticks(now+s.probeTimeout+leaseTick-1, leaseTick) & leaseMask
 }
 
-// begin returns when a call that was just admitted has begun, or zero if nobody
+// callStart returns when a call that was just admitted has begun, or zero if nobody
 // will ask, or untimed if its permit is marked all the same.
-func (s *settings) begin() time.Duration {
+func (s *settings) callStart() time.Duration {
 	switch {
 	case s.rules.slow:
 		return max(s.now(), 1)

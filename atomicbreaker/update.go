@@ -21,7 +21,7 @@ func (b *Breaker) Update(c Config) error {
 	for {
 		old := b.core.settings()
 		if fresh.listener != nil && !old.listens {
-			return errors.New("atomicbreaker: Config.OnStateChange: must be nil in Update of a breaker that was made without")
+			return errors.New("atomicbreaker: Config.OnStateChange: must be nil: Update cannot add a listener after New")
 		}
 		if err := fresh.sameTotals(old.totals); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (s *settings) inherit(old *settings) (more bool) {
 func (g *Group[K]) Update(c GroupConfig[K]) error {
 	st := g.current()
 	if c.OnStateChange != nil && !st.listens {
-		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
+		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil: Update cannot add a listener after NewGroup")
 	}
 	fresh, err := c.compile()
 	if err != nil {
@@ -87,22 +87,21 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 
 // use makes all keys go by settings, which have been adopted.
 func (g *group[K]) use(fresh *groupSettings[K]) {
-	g.install(fresh)
+	g.setSettings(fresh)
 	forEach(g.stored(), g.renew)
 }
 
-// install makes absent keys go by settings.
-func (g *group[K]) install(fresh *groupSettings[K]) {
+// setSettings makes absent keys go by settings.
+func (g *group[K]) setSettings(fresh *groupSettings[K]) {
 	g.updating.Lock()
 	defer g.updating.Unlock()
 	fresh.shared.inherit(g.set.Load().shared)
-	// Keys are hashed if either settings ask for it.
-	g.hashes.Or(g.mustHash(fresh))
+	g.hashes.Store(1)  // if either settings ask for it
 	g.set.Store(fresh) // LP(Update): for absent keys
 	g.hashes.Store(g.mustHash(fresh))
 }
 
-// mustHash returns what hashes is with settings.
+// mustHash returns the value of hashes for these settings.
 func (g *group[K]) mustHash(set *groupSettings[K]) uint32 {
 	if set.shared.rules.slow || g.keys.Dynamic() {
 		return 1

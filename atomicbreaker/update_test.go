@@ -269,7 +269,7 @@ func TestUpdateOfListeners(t *testing.T) {
 	if len(second) != 2 || second[0].Generation != 2 || second[0].Name != "b" || second[1].Generation != 4 {
 		t.Fatalf("told %v", second)
 	}
-	const text = "atomicbreaker: Config.OnStateChange: must be nil in Update of a breaker that was made without"
+	const text = "atomicbreaker: Config.OnStateChange: must be nil: Update cannot add a listener after New"
 	var zero ab.Breaker
 	for _, b := range []*ab.Breaker{&zero, ab.MustNew(ab.Config{})} {
 		if err := b.Update(ab.Config{Name: "c", OnStateChange: first.add}); err == nil || err.Error() != text {

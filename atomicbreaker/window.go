@@ -132,7 +132,7 @@ func (c *core) count(stay word, r result, s *settings, at time.Duration) (full t
 
 // pass counts a success in the windows of a Breaker, if that is all that there
 // is to do, and reports whether it has: the caller has found the breaker in the
-// closed stay that a permit carries, without failures in a row. report.record
+// closed stay that a permit carries, without failures in a row. report.run
 // handles all other cases.
 func (c *core) pass(stay word, s *settings) bool {
 	held := c.windows.Load()
