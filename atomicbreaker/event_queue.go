@@ -32,6 +32,7 @@ type eventQueue struct {
 	// The holder's. waiting has the events that were collected, or pushed by a holder, and
 	// not delivered yet, by generation.
 	waiting    *queuedEvent
+	newest     *queuedEvent // the last one of waiting, if there is one
 	delivering *queuedEvent // while the listener runs
 
 	// own is what the holder pushed when it became the holder, so that this allocates
@@ -161,20 +162,29 @@ func (q *eventQueue) collect() {
 	if q.head.Load() == &q.busy {
 		return
 	}
+	var oldest *queuedEvent
 	for e := q.head.Swap(&q.busy); e != &q.busy; {
-		next := e.below
+		e.below, e, oldest = oldest, e.below, e
+	}
+	for oldest != nil {
+		e := oldest
+		oldest = e.below
 		q.insert(e)
-		e = next
 	}
 }
 
 // insert puts e in its place, which nearly always is the last one.
 func (q *eventQueue) insert(e *queuedEvent) {
 	at := &q.waiting
+	if q.waiting != nil && q.before(q.newest, e) {
+		at = &q.newest.below
+	}
 	for *at != nil && !q.before(e, *at) {
 		at = &(*at).below
 	}
-	e.below, *at = *at, e
+	if e.below, *at = *at, e; e.below == nil {
+		q.newest = e
+	}
 }
 
 // before reports whether e comes before m. That is right while fewer than genMask

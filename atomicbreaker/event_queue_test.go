@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A caller who has changed the breaker and stops before it says so holds up
@@ -189,4 +190,25 @@ func heapInUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// However many events wait for one whose caller is stopped, the next costs no more: it is
+// put behind the last.
+func TestManyEventsWaitForOne(t *testing.T) {
+	const n = 100_000 // of which the square is too much for a test
+	told := 0
+	b := deafTo(0, func(Event) { told++ })
+	began := time.Now()
+	for gen := uint32(2); gen < n; gen++ {
+		publish(b, gen)
+	}
+	if told != 0 {
+		t.Fatalf("%d events were delivered before the first", told)
+	}
+	if publish(b, 1); told != n-1 {
+		t.Errorf("%d of %d events were delivered", told, n-1)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("that took %v", took)
+	}
 }
