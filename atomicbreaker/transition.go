@@ -113,7 +113,7 @@ func (w word) trip(s *settings, d, now time.Duration) word {
 	} else if d = min(d, s.maxOpen); d < 0 {
 		d = latched
 	}
-	return w.enter(open).withStreak(streak) | word(s.until(d, now))
+	return w.enter(open) | word(streak)<<streakShift | word(s.until(d, now))
 }
 
 // inRowAlone returns the number of failures in a row below which one more is just

@@ -227,12 +227,7 @@ func bitsFor(stay word, begun time.Duration) uint64 {
 // inverted reports whether bits are inverted, and decoded returns them as they were before.
 func inverted(bits uint64) bool { return bits>>modeShift&1 != 0 }
 
-func decoded(bits uint64) word {
-	if inverted(bits) {
-		return word(^bits)
-	}
-	return word(bits)
-}
+func decoded(bits uint64) word { return word(bits ^ -(bits >> modeShift & 1)) }
 
 // took returns how long it is since the call began, by the clock of the
 // settings that have timed it, or zero if it was not.
