@@ -1,7 +1,6 @@
 package breakerhttp
 
 import (
-	"context"
 	"io"
 	"net/http"
 
@@ -15,15 +14,13 @@ import (
 // The handler gets a copy of the request, as the server examines the type of the body of
 // its own when it answers.
 type incoming struct {
-	request  http.Request // the handler's
-	original *http.Request
+	request  http.Request  // the handler's, with this body
+	original *http.Request // with the server's body
 	body     io.ReadCloser
-	context  context.Context
 
-	reading     atomics.Int32 // Reads that began before the context had ended and have not returned
-	interrupted atomics.Bool  // false → true by a Read during which the context has ended
-	broken      atomics.Bool  // false → true by a Read that fails while the context lives
-	closed      atomics.Bool  // false → true by the handler, before the body is closed
+	reading atomics.Int32 // Reads that began, and did not return, before the context had ended
+	broken  atomics.Bool  // false → true by a Read that fails while the context lives
+	closed  atomics.Bool  // false → true by the handler, before the body is closed
 }
 
 // watchIncoming returns the request that the handler gets in place of r, and what
@@ -32,7 +29,7 @@ func watchIncoming(r *http.Request) (*http.Request, *incoming) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r, nil
 	}
-	in := &incoming{request: *r, original: r, body: r.Body, context: r.Context()}
+	in := &incoming{request: *r, original: r, body: r.Body}
 	in.request.Body = in
 	return &in.request, in
 }
@@ -40,20 +37,24 @@ func watchIncoming(r *http.Request) (*http.Request, *incoming) {
 // Read is the body's. Once the context has ended, an error says nothing: the server
 // closes the bodies of requests that it has answered.
 func (in *incoming) Read(p []byte) (int, error) {
-	if in.context.Err() != nil {
+	if in.ended() {
 		return in.body.Read(p)
 	}
 	in.reading.Add(1)
-	defer in.reading.Add(-1)
 	n, err := in.body.Read(p)
-	switch {
-	case in.context.Err() != nil:
-		in.interrupted.Store(true)
-	case err != nil && err != io.EOF && !in.closed.Load():
+	if in.ended() {
+		return n, err
+	}
+	if err != nil && err != io.EOF && !in.closed.Load() {
 		in.broken.Store(true)
 	}
+	in.reading.Add(-1)
 	return n, err
 }
+
+// ended reports whether the context of the server's request has ended. The handler may
+// have written another to its own.
+func (in *incoming) ended() bool { return in.original.Context().Err() != nil }
 
 func (in *incoming) Close() error {
 	in.closed.Store(true)
@@ -63,11 +64,8 @@ func (in *incoming) Close() error {
 // failed reports whether the body could not be read.
 func (in *incoming) failed() bool { return in != nil && in.broken.Load() }
 
-// cutOff reports whether the context has ended while the body was read. A Read that
-// returns meanwhile notes that before it is no longer counted.
-func (in *incoming) cutOff() bool {
-	return in != nil && in.context.Err() != nil && (in.reading.Load() > 0 || in.interrupted.Load())
-}
+// cutOff reports whether the context has ended while the body was read.
+func (in *incoming) cutOff() bool { return in != nil && in.ended() && in.reading.Load() > 0 }
 
 // handBack gives the original request what the handler has found out about its own.
 // The server removes the files of a form.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -11,16 +12,14 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Transport is an http.RoundTripper that stops requests to hosts that keep
-// failing. See TransportConfig for its settings.
+// Transport is an http.RoundTripper that stops requests to hosts that keep failing.
 //
 // A request that is not admitted gets atomicbreaker.ErrOpen, ErrTooManyProbes
 // or, with Config.DetailedErrors, an *atomicbreaker.OpenError. All match
 // atomicbreaker.ErrRejected, also within the *url.Error of an http.Client.
 //
-// The zero Transport sends through http.DefaultTransport and has breakers with
-// the default settings. A Transport must not be copied after first use. All
-// methods may be called concurrently.
+// The zero Transport has the default settings. A Transport must not be copied after first
+// use. All methods may be called concurrently.
 type Transport struct {
 	_      atomics.NoCopy
 	config TransportConfig             // never changes
@@ -31,9 +30,8 @@ type Transport struct {
 // defaults.
 type TransportConfig struct {
 	// Base sends the requests that are admitted. Nil means
-	// http.DefaultTransport. If a request has a body that could fail, Base gets
-	// a copy of the request whose body is an io.ReadCloser and nothing else;
-	// see the package documentation.
+	// http.DefaultTransport. It may get a copy of the request with another body; see the
+	// package documentation.
 	Base http.RoundTripper
 
 	// Group holds the breakers, by the results of Key. Several Transports may
@@ -49,18 +47,18 @@ type TransportConfig struct {
 	// It must not touch the body. Nil means ClassifyResponse. If it panics, the
 	// request has failed.
 	//
-	// It is not called for errors of the caller, which are Ignored: the request
-	// was cancelled; its own body could not be read before Base closed it, or is
-	// longer or shorter than the request says; or it was not sent because its
-	// method, URL, header or trailer is invalid or its scheme unknown, as an error
-	// of net/http says, perhaps wrapped by Base.
+	// It is not called for errors of the caller, which are Ignored: the context was
+	// cancelled; the request's own body could not be read before Base closed it, or is
+	// longer or shorter than the request says; or net/http did not send the request
+	// because its method, URL, header or trailer is invalid or its scheme unknown. A
+	// cancellation by the older http.Request.Cancel looks like an http.Client.Timeout, so
+	// it is a failure.
 	Classify func(*http.Response, error) atomicbreaker.Outcome
 
 	// CountTooManyRequests makes answers with 429 failures, whose Retry-After
 	// counts. Without it they are Ignored, as a host that limits one client works
 	// for others. Use it with a Key that separates the clients that the host
-	// limits, for instance by API key. It must be false with Classify, which
-	// decides about 429 too.
+	// limits, for instance by API key. It must be false with Classify.
 	CountTooManyRequests bool
 
 	// IgnoreRetryAfter makes failures with a Retry-After header count like other
@@ -127,39 +125,183 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Err() != nil {
 		return nil, context.Cause(req.Context())
 	}
+	key := t.config.Key
+	if key == nil {
+		key = HostKey
+	}
+	c.key = key(req)
 	// LP(RoundTrip): Group.Allow and the methods of GroupPermit.
 	var err error
-	c.key = t.key(req)
 	if c.permit, err = t.Group().Allow(c.key); err != nil {
 		return nil, err
 	}
 	return c.send()
 }
 
-// callersFault reports whether an error is the caller's: the caller has cancelled the
-// request, or its body, which u knows, has failed.
-func callersFault(req *http.Request, u *upload) bool {
-	return errors.Is(req.Context().Err(), context.Canceled) || u.failed()
+// A trip is one request on its way.
+type trip struct {
+	t      *Transport
+	req    *http.Request
+	key    string
+	permit atomicbreaker.GroupPermit[string]
+	stage  stage
+	upload *upload // nil if the request's body cannot fail
+	resp   *http.Response
 }
 
-// classify returns the outcome of an answer or an error. It runs user code.
-func (t *Transport) classify(resp *http.Response, err error) atomicbreaker.Outcome {
+// A stage says what is left to do if a request goes no further.
+type stage uint8
+
+const (
+	asking      stage = iota // close the request's body, which a RoundTripper always does
+	admitted                 // give the permit back, and close the request's body
+	sending                  // report a failure; Base has the request's body
+	classifying              // report a failure and close the response's body, which nobody else has
+	reporting                // close the response's body
+	over                     // nothing
+)
+
+// send makes the call that the permit admits.
+func (c *trip) send() (*http.Response, error) {
+	c.stage = admitted
+	sent, upload := watchUpload(c.req) // which asks the caller's body how long it is
+	c.stage, c.upload = sending, upload
+	resp, err := c.t.base().RoundTrip(sent)
+	c.stage, c.resp = classifying, resp
+	if resp != nil && resp.Request == sent {
+		resp.Request = c.req
+	}
+	outcome := c.outcome(resp, err)
 	switch {
+	case outcome == atomicbreaker.Success && c.t.config.WatchBody && hasBody(resp):
+		resp.Body = &body{ReadCloser: resp.Body, trip: *c}
+	case outcome == atomicbreaker.Success || outcome == atomicbreaker.Ignored:
+		c.stage = reporting
+		c.permit.Report(outcome)
+	default:
+		c.fail()
+	}
+	c.stage = over
+	return resp, err
+}
+
+// hasBody reports whether a response has a body that ends.
+func hasBody(resp *http.Response) bool {
+	return resp != nil && resp.Body != nil && resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols
+}
+
+// outcome classifies an answer or an error, unless the caller is to blame. It runs user code.
+func (c *trip) outcome(resp *http.Response, err error) atomicbreaker.Outcome {
+	config := &c.t.config
+	switch {
+	case err != nil && (errors.Is(c.req.Context().Err(), context.Canceled) || c.upload.failed() || c.resp == nil && refused(c.req, err)):
+		return atomicbreaker.Ignored
 	case err == nil && resp == nil:
 		return atomicbreaker.Failure // Base is broken
-	case t.config.Classify != nil:
-		return t.config.Classify(resp, err)
-	case t.config.CountTooManyRequests && err == nil && resp.StatusCode == http.StatusTooManyRequests:
+	case config.Classify != nil:
+		return config.Classify(resp, err)
+	case config.CountTooManyRequests && err == nil && resp.StatusCode == http.StatusTooManyRequests:
 		return atomicbreaker.Failure
-	default:
-		return ClassifyResponse(resp, err)
+	}
+	return ClassifyResponse(resp, err)
+}
+
+// fail reports a failure, and opens the breaker if the response says for how long. It
+// runs user code: listeners, and PerKey for the bound.
+func (c *trip) fail() {
+	var d time.Duration
+	if c.resp != nil && !c.t.config.IgnoreRetryAfter {
+		d = retryAfter(c.resp.Header, atomics.Now())
+	}
+	if d > 0 {
+		limit := c.t.config.MaxRetryAfter
+		if limit == 0 {
+			limit = c.t.Group().Config(c.key).OpenTimeout
+		}
+		if limit == 0 {
+			limit = atomicbreaker.DefaultOpenTimeout
+		}
+		if limit > 0 {
+			d = min(d, limit)
+		}
+	}
+	c.stage = reporting
+	if d > 0 {
+		c.permit.Trip(d)
+		return
+	}
+	c.permit.Failure()
+}
+
+// unwind does what is left to do, when the request was rejected, or user code
+// has panicked or called runtime.Goexit. It does not recover.
+func (c *trip) unwind() {
+	switch c.stage {
+	case admitted:
+		defer c.permit.Cancel()
+		fallthrough
+	case asking:
+		if c.req.Body != nil {
+			c.req.Body.Close()
+		}
+	case sending:
+		c.permit.Failure()
+	case classifying:
+		defer c.permit.Failure()
+		fallthrough
+	case reporting:
+		if c.resp != nil && c.resp.Body != nil {
+			c.resp.Body.Close()
+		}
 	}
 }
 
-// watches reports whether the call goes on until the end of the body.
-func (t *Transport) watches(resp *http.Response) bool {
-	return t.config.WatchBody && resp != nil && resp.Body != nil && resp.Body != http.NoBody &&
-		resp.StatusCode != http.StatusSwitchingProtocols
+// A body reports how the call ended when the response's body does; see
+// TransportConfig.WatchBody. Read and Close may be called at once, as a
+// response's body allows.
+type body struct {
+	io.ReadCloser
+	trip     trip
+	reported atomics.Bool // false → true once, by the caller that then uses the permit
+}
+
+// Read reports a success at the end of the body, and the outcome of its error if the
+// body breaks.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil || !b.reported.CompareAndSwap(false, true):
+	case err == io.EOF:
+		b.trip.permit.Success()
+	default:
+		report(b.trip.permit, func() atomicbreaker.Outcome { return b.trip.outcome(nil, err) })
+	}
+	return n, err
+}
+
+// Close reports a success if the call has not ended before, as no Read has failed. It
+// claims the report first, as closing makes a Read fail, and it closes the body
+// whatever the listener does.
+func (b *body) Close() (err error) {
+	defer func() { err = b.ReadCloser.Close() }()
+	if b.reported.CompareAndSwap(false, true) {
+		b.trip.permit.Success()
+	}
+	return nil
+}
+
+// report reports the outcome that classify returns, and a failure if it does not
+// return. It runs user code.
+func report(p atomicbreaker.GroupPermit[string], classify func() atomicbreaker.Outcome) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.Failure()
+		}
+	}()
+	outcome := classify()
+	returned = true
+	p.Report(outcome)
 }
 
 // Group returns the group of the Transport's breakers, also if TransportConfig.Group is
@@ -191,11 +333,4 @@ func (t *Transport) base() http.RoundTripper {
 		return t.config.Base
 	}
 	return http.DefaultTransport
-}
-
-func (t *Transport) key(req *http.Request) string {
-	if t.config.Key != nil {
-		return t.config.Key(req)
-	}
-	return HostKey(req)
 }

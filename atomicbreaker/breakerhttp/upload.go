@@ -10,14 +10,14 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// An upload notes whether a request failed by its own body, which says nothing
+// An upload notes whether a request to a host failed by its own body, which says nothing
 // about the host.
 type upload struct {
+	length int64        // what the request says, not known if it is zero or less
 	broken atomics.Bool // false → true by a reader of a body of the request, maybe after RoundTrip
 }
 
-// failed reports whether the request's own body has failed. A nil upload has
-// not.
+// failed reports whether the request's own body has failed.
 func (u *upload) failed() bool { return u != nil && u.broken.Load() }
 
 // watchUpload returns the request that Base gets in place of req, which a
@@ -29,9 +29,8 @@ func watchUpload(req *http.Request) (*http.Request, *upload) {
 	if req.Body == nil || req.Body == http.NoBody || inMemory(req) {
 		return req, nil
 	}
-	u, sent := new(upload), new(http.Request)
-	*sent = *req
-	sent.Body = u.watch(req.Body, req.ContentLength)
+	u, sent := &upload{length: req.ContentLength}, req.WithContext(req.Context())
+	sent.Body = &uploadBody{ReadCloser: req.Body, upload: u}
 	if req.GetBody != nil {
 		sent.GetBody = func() (io.ReadCloser, error) {
 			body, err := req.GetBody()
@@ -39,38 +38,25 @@ func watchUpload(req *http.Request) (*http.Request, *upload) {
 				u.broken.Store(true)
 				return body, err
 			}
-			return u.watch(body, req.ContentLength), nil
+			return &uploadBody{ReadCloser: body, upload: u}, nil
 		}
 	}
 	return sent, u
 }
 
 // inMemory reports whether http.NewRequest has made the request's body of bytes or a
-// string, of the length that the request says.
+// string, of the length that the request says, if it does.
 func inMemory(req *http.Request) bool {
 	v := reflect.ValueOf(req.Body)
 	if v.Type() != reflect.TypeOf(io.NopCloser((*bytes.Reader)(nil))) || v.Kind() != reflect.Struct || v.NumField() != 1 {
 		return false
 	}
 	switch r := v.Field(0).Interface().(type) {
-	case *bytes.Buffer:
-		return fits(r.Len(), req)
-	case *bytes.Reader:
-		return fits(r.Len(), req)
-	case *strings.Reader:
-		return fits(r.Len(), req)
+	case *bytes.Buffer, *bytes.Reader, *strings.Reader:
+		n := r.(interface{ Len() int }).Len()
+		return req.ContentLength <= 0 || req.ContentLength == int64(n)
 	}
 	return false
-}
-
-// fits reports whether a body of n bytes is what the request says. Zero and
-// less stand for a length that is not known.
-func fits(n int, req *http.Request) bool {
-	return req.ContentLength <= 0 || req.ContentLength == int64(n)
-}
-
-func (u *upload) watch(body io.ReadCloser, length int64) io.ReadCloser {
-	return &uploadBody{ReadCloser: body, upload: u, length: length}
 }
 
 // An uploadBody is a body of a request on its way to Base. It hides other methods of
@@ -78,7 +64,6 @@ func (u *upload) watch(body io.ReadCloser, length int64) io.ReadCloser {
 type uploadBody struct {
 	io.ReadCloser
 	upload *upload
-	length int64        // what the request says, not known if it is zero or less
 	read   int64        // the reader's
 	closed atomics.Bool // false → true before the body is closed, as closing makes a Read fail
 }
@@ -89,8 +74,8 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	broken := err != nil && err != io.EOF
-	if b.length > 0 {
-		broken = broken || b.read > b.length || err == io.EOF && b.read < b.length
+	if length := b.upload.length; length > 0 {
+		broken = broken || b.read > length || err == io.EOF && b.read < length
 	}
 	if broken && !b.closed.Load() {
 		b.upload.broken.Store(true)
