@@ -12,9 +12,8 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// HostKey is the default of TransportConfig.Key: host and port of the URL, in lower
-// case, with the port of the scheme if there is none. It ignores the request's Host
-// header, which need not name the server that is called.
+// HostKey is the default of TransportConfig.Key: host and port of the URL, in lower case,
+// with the port of the scheme if there is none. It ignores the request's Host header.
 func HostKey(r *http.Request) string {
 	host := strings.ToLower(r.URL.Host)
 	if r.URL.Port() != "" {
@@ -30,11 +29,11 @@ func HostKey(r *http.Request) string {
 	return host
 }
 
-// ClassifyResponse is the default of TransportConfig.Classify. Of the answers,
-// those with 5xx are failures, apart from 501, Not Implemented, and 505, HTTP
-// Version Not Supported. An answer with 429, Too Many Requests, is Ignored: the host
-// works, but perhaps not for this client; see TransportConfig.CountTooManyRequests. All
-// other answers are successes: a server that refuses a request works.
+// ClassifyResponse is the default of TransportConfig.Classify. Answers with 5xx are
+// failures, apart from 501, Not Implemented, and 505, HTTP Version Not Supported. An answer
+// with 429, Too Many Requests, is Ignored: the host limits one client and works for others.
+// If TransportConfig.Key separates the clients that the host limits, a Classify may make it a
+// Failure. All other answers are successes: a server that refuses a request works.
 //
 // Errors are failures, apart from three kinds that are Ignored: context.Canceled;
 // atomicbreaker.ErrRejected, as then a Base with breakers of its own has sent nothing;
@@ -72,7 +71,7 @@ func ClassifyStatus(r *http.Request, status int) atomicbreaker.Outcome {
 	return atomicbreaker.Success
 }
 
-// gone reports whether the client of a request that is being served has gone.
+// gone reports whether the caller or client of a request has cancelled it.
 func gone(r *http.Request) bool { return errors.Is(r.Context().Err(), context.Canceled) }
 
 // broken reports whether a status says that the server does not work, and not only
@@ -84,9 +83,8 @@ func broken(status int) bool {
 // refused reports whether req was not sent because it is invalid: err, or an error that
 // it wraps, is one with which net/http says so, or its URL has control characters.
 //
-// The errors have no types. No host can make one begin like these, and a proxy only by
-// its answer to a CONNECT. A URL is examined when it is written, and the error depends
-// on which goroutine is first.
+// The errors have no types. No host can make one begin like these, and a proxy only by its
+// answer to a CONNECT. Which error a wrong URL causes depends on which goroutine is first.
 func refused(req *http.Request, err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		text := err.Error()
@@ -105,17 +103,11 @@ func refused(req *http.Request, err error) bool {
 }
 
 // retryAfter returns the time in a Retry-After header, from now on: RFC 9110, section
-// 10.2.3. It is zero if the header is absent, is neither a number nor a date, or names
-// the past.
-//
-// A date is compared with the response's own Date if there is one, so that
-// clocks need not agree.
+// 10.2.3. It is zero if the header is absent, wrong, or names the past. A date is compared
+// with the response's own Date if there is one, so that clocks need not agree.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0
-	}
-	if strings.Trim(v, "0123456789") == "" {
+	if v != "" && strings.Trim(v, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
 			return math.MaxInt64

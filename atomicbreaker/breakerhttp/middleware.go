@@ -25,57 +25,42 @@ type Middleware struct {
 	own    atomicbreaker.Group[string] // used if config.Group is nil
 }
 
-// MiddlewareConfig holds the settings of a Middleware. The zero value means
-// the defaults.
+// MiddlewareConfig holds the settings of a Middleware. The zero value means the defaults.
 type MiddlewareConfig struct {
-	// Group holds the breakers, by the results of Key. Several Middlewares may
-	// share a Group. Nil means a Group of this Middleware's own with the default
-	// settings. Classify is used in place of its Config.Classify.
+	// Group holds the breakers, by the results of Key. Several Middlewares may share it.
+	// Nil means a Group of this Middleware's own with the default settings. Classify is
+	// used in place of its Config.Classify.
 	Group *atomicbreaker.Group[string]
 
-	// Key returns the breaker of a request. Nil means the request's Pattern, the
-	// route that an http.ServeMux has found. Around a whole mux the pattern is not known
-	// yet, and there is one breaker for all routes; a Key that calls
-	// http.ServeMux.Handler separates them. Keys that clients can choose, like
-	// paths, take memory for each key that fails.
+	// Key returns the breaker of a request. Nil means the request's Pattern, the route that
+	// an http.ServeMux has found. Around a whole mux the pattern is not known yet, and
+	// there is one breaker for all routes; a Key that calls http.ServeMux.Handler separates
+	// them. Keys that clients can choose, like paths, take memory for each key that fails.
 	Key func(*http.Request) string
 
-	// Classify says what the status of an answer means. A handler that wrote
-	// none has answered with 200. Nil means ClassifyStatus. If it panics, the
-	// request has failed.
+	// Classify says what the status of an answer means. A handler that wrote none has
+	// answered with 200. Nil means ClassifyStatus. If it panics, the request has failed.
 	//
-	// It is called when the handler has returned, or when it takes over the
-	// connection, which is a 101 if it has not answered before. If the handler panics or
-	// calls runtime.Goexit before that, Classify is not called and the request has
-	// failed, also with http.ErrAbortHandler, unless the client has gone.
+	// It is called when the handler has returned, or when it takes over the connection,
+	// which is a 101 if it has not answered before. If the handler panics or calls
+	// runtime.Goexit before that, Classify is not called and the request has failed, also
+	// with http.ErrAbortHandler, unless the client has gone.
 	//
-	// Nor is it called if the client has not sent the request's body, which is
-	// Ignored: the body could not be read before there was an answer, or the
-	// request's context has ended while the handler was reading it.
+	// Nor is it called if the client has not sent the request's body, which is Ignored:
+	// the body could not be read before there was an answer, or the request's context has
+	// ended while the handler was reading it.
 	Classify func(r *http.Request, status int) atomicbreaker.Outcome
 
-	// Rejected answers requests that are not admitted. Retry-After is in the
-	// header then, unless only a Reset helps. Nil answers with 503.
+	// Rejected answers requests that are not admitted. Retry-After is in the header then,
+	// unless only a Reset helps. Nil answers with 503.
 	Rejected http.Handler
 }
 
-// NewMiddleware returns a Middleware. The error is always nil; it is for settings
-// that can be wrong.
-func NewMiddleware(c MiddlewareConfig) (*Middleware, error) {
-	return &Middleware{config: c}, nil
-}
+// NewMiddleware returns a Middleware. No setting can be wrong.
+func NewMiddleware(c MiddlewareConfig) *Middleware { return &Middleware{config: c} }
 
-// MustNewMiddleware is like NewMiddleware but panics if a setting is wrong.
-func MustNewMiddleware(c MiddlewareConfig) *Middleware {
-	m, err := NewMiddleware(c)
-	if err != nil {
-		panic(err)
-	}
-	return m
-}
-
-// Handler returns a handler that calls next for the requests that are
-// admitted. It panics if next is nil.
+// Handler returns a handler that calls next for the requests that are admitted. It panics
+// if next is nil.
 //
 // A handler that is too slow has failed, whether next runs within an
 // http.TimeoutHandler or is one. Within one, the call lasts until next has returned.
@@ -93,14 +78,10 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 //
 // A request must not pass the same breaker twice, through two Handlers with one
 // Group and key: a half-open breaker would reject its own probe.
-//
-// Handler is wait-free. It takes effect at once, and requests as Group.Allow
-// and GroupPermit.Done do.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("breakerhttp: Middleware.Handler called with a nil handler")
 	}
-	// LP(Handler): Group.Allow and the methods of GroupPermit, for each request.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(next, w, r) })
 }
 
@@ -116,10 +97,13 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	}
 	r, in := watchIncoming(r)
 	answer := &response{ResponseWriter: w, m: m, req: r, in: in, permit: permit}
-	defer answer.unwind()
+	defer func() {
+		in.handBack()
+		answer.end(false)
+	}()
 	next.ServeHTTP(answer.handOn(), r)
 	answer.begin(http.StatusOK)
-	answer.end()
+	answer.end(true)
 }
 
 // reject answers a request that was not admitted.
@@ -138,10 +122,7 @@ func (m *Middleware) reject(w http.ResponseWriter, r *http.Request, key string) 
 
 // Group returns the group of the Middleware's breakers, also if MiddlewareConfig.Group
 // is nil. Through it the breakers can be read and changed while they are in use.
-//
-// Group is wait-free. It takes effect at once: the group is always the same.
 func (m *Middleware) Group() *atomicbreaker.Group[string] {
-	// LP(Group): nothing is shared.
 	if m.config.Group != nil {
 		return m.config.Group
 	}
@@ -149,8 +130,7 @@ func (m *Middleware) Group() *atomicbreaker.Group[string] {
 }
 
 // A response notes how a request is answered on its way to the server's
-// http.ResponseWriter, and reports it. Like that, it belongs to the goroutine
-// of its handler.
+// http.ResponseWriter, and reports it. It belongs to the goroutine of its handler.
 type response struct {
 	http.ResponseWriter
 	m        *Middleware
@@ -211,37 +191,23 @@ func (w *response) begin(status int) {
 	}
 }
 
-// end reports the call with its status, unless it has ended before. What the client
-// has not sent the body for is Ignored. It runs user code.
-func (w *response) end() {
+// end reports the call, unless it has ended before: with its status, or with a failure if
+// the handler has not returned. What the client is to blame for is Ignored.
+func (w *response) end(returned bool) {
 	if w.reported {
 		return
 	}
 	w.reported = true
-	if w.unread || w.in.cutOff() {
+	switch {
+	case w.unread || w.in.cutOff() || !returned && (gone(w.req) || w.in.failed()):
 		w.permit.Cancel()
-		return
+	case !returned:
+		w.permit.Failure()
+	case w.m.config.Classify != nil:
+		report(w.permit, func() atomicbreaker.Outcome { return w.m.config.Classify(w.req, w.status) })
+	default:
+		w.permit.Report(ClassifyStatus(w.req, w.status))
 	}
-	classify := w.m.config.Classify
-	if classify == nil {
-		classify = ClassifyStatus
-	}
-	report(w.permit, func() atomicbreaker.Outcome { return classify(w.req, w.status) })
-}
-
-// unwind hands the request back, and reports the call if the handler has not returned
-// and the call has not ended before.
-func (w *response) unwind() {
-	w.in.handBack()
-	if w.reported {
-		return
-	}
-	w.reported = true
-	if gone(w.req) || w.in.failed() || w.in.cutOff() {
-		w.permit.Cancel()
-		return
-	}
-	w.permit.Failure()
 }
 
 func (w *response) WriteHeader(status int) {
@@ -281,8 +247,8 @@ func (w *response) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// hijack ends the call, which may go on for as long as the connection. User
-// code that does not return takes the connection with it, so it is closed.
+// hijack ends the call, as the connection may last for long. User code that does not
+// return takes the connection with it, so it is closed.
 func (w *response) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -295,7 +261,7 @@ func (w *response) hijack() (net.Conn, *bufio.ReadWriter, error) {
 		}
 	}()
 	w.begin(http.StatusSwitchingProtocols)
-	w.end()
+	w.end(true)
 	ended = true
 	return conn, buf, nil
 }

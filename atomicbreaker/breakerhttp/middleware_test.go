@@ -18,7 +18,7 @@ import (
 )
 
 func middleware(c breakerhttp.MiddlewareConfig) *breakerhttp.Middleware {
-	return breakerhttp.MustNewMiddleware(c)
+	return breakerhttp.NewMiddleware(c)
 }
 
 // request calls a handler without a network.
