@@ -12,10 +12,10 @@ type GroupConfig[K comparable] struct {
 	Default Config
 
 	// PerKey returns the settings of one key. It must be fast, and return the same for the
-	// same key: it is called when an absent key fails or gets a command, for the error of
-	// an absent key, and in Update for each key in the group. Stats.WrongSettings counts
-	// wrong ones; New(g.Config(k)) says what is wrong. If PerKey panics, the operation
-	// records nothing.
+	// same key: it is called for failures, errors and commands of absent keys, for their
+	// successes if Default has a SlowRate, and in Update for each key in the group.
+	// Stats.WrongSettings counts wrong ones; New(g.Config(k)) says what is wrong. If PerKey
+	// panics, the operation records nothing.
 	PerKey func(K) Config
 
 	// ForgetAfter is how long the group remembers a key that is not healthy and that nobody

@@ -16,7 +16,7 @@ import (
 // then answers counts.
 func TestFailedCopiesAreNoAnswers(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(1)}})
-	m := breakerhttp.MustNewMiddleware(breakerhttp.MiddlewareConfig{Group: g})
+	m := breakerhttp.NewMiddleware(breakerhttp.MiddlewareConfig{Group: g})
 	srv := httptest.NewServer(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(w, iotest.ErrReader(io.ErrClosedPipe)); err != nil {
 			http.Error(w, "upstream broke", http.StatusBadGateway)

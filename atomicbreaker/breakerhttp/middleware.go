@@ -1,7 +1,11 @@
 package breakerhttp
 
 import (
+	"bufio"
+	"errors"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,82 +15,61 @@ import (
 )
 
 // Middleware stops requests to handlers that keep failing, and answers them
-// with 503, Service Unavailable. See MiddlewareConfig for its settings.
+// with 503, Service Unavailable.
 //
-// The zero Middleware has breakers with the default settings. A Middleware
-// must not be copied after first use. All methods may be called concurrently.
+// The zero Middleware has the default settings. A Middleware must not be copied after
+// first use. All methods may be called concurrently.
 type Middleware struct {
 	_      atomics.NoCopy
 	config MiddlewareConfig            // never changes
 	own    atomicbreaker.Group[string] // used if config.Group is nil
 }
 
-// MiddlewareConfig holds the settings of a Middleware. The zero value means
-// the defaults.
+// MiddlewareConfig holds the settings of a Middleware. The zero value means the defaults.
 type MiddlewareConfig struct {
-	// Group holds the breakers, by the results of Key. Several Middlewares may
-	// share a Group. Nil means a Group of this Middleware's own with the default
-	// settings. Classify is used in place of its Config.Classify.
+	// Group holds the breakers, by the results of Key. Several Middlewares may share it.
+	// Nil means a Group of this Middleware's own with the default settings. Classify is
+	// used in place of its Config.Classify.
 	Group *atomicbreaker.Group[string]
 
-	// Key returns the breaker of a request. Nil means the request's Pattern, the
-	// route that an http.ServeMux has found: one breaker for each handler that is
-	// registered through Handler. Around a whole mux the pattern is not known yet,
-	// and there is one breaker for all routes; a Key that calls
-	// http.ServeMux.Handler separates them. Keys that clients can choose, like
-	// paths, take memory for each key that fails.
+	// Key returns the breaker of a request. Nil means the request's Pattern, the route that
+	// an http.ServeMux has found. Around a whole mux the pattern is not known yet, and
+	// there is one breaker for all routes; a Key that calls http.ServeMux.Handler separates
+	// them. Keys that clients can choose, like paths, take memory for each key that fails.
 	Key func(*http.Request) string
 
-	// Classify says what the status of an answer means. A handler that wrote
-	// none has answered with 200. Nil means ClassifyStatus. If it panics, the
-	// request has failed.
+	// Classify says what the status of an answer means. A handler that wrote none has
+	// answered with 200. Nil means ClassifyStatus. If it panics, the request has failed.
 	//
-	// It is called when the handler has returned, or when it takes over the
-	// connection, which is a 101 if it has not answered before. The later use of
-	// the connection is not part of the call. If the handler panics or calls
-	// runtime.Goexit before that, Classify is not called and the request has
-	// failed, also with http.ErrAbortHandler, unless the client has gone.
+	// It is called when the handler has returned, or when it takes over the connection,
+	// which is a 101 if it has not answered before. If the handler panics or calls
+	// runtime.Goexit before that, Classify is not called and the request has failed, also
+	// with http.ErrAbortHandler, unless the client has gone.
 	//
-	// Nor is it called if the client has not sent the request's body, which is
-	// Ignored: the body could not be read before there was an answer, or the
-	// request's context has ended while the handler was reading it.
+	// Nor is it called if the client has not sent the request's body, which is Ignored:
+	// the body could not be read before there was an answer, or the request's context has
+	// ended while the handler was reading it.
 	Classify func(r *http.Request, status int) atomicbreaker.Outcome
 
-	// Rejected answers requests that are not admitted. Retry-After is in the
-	// header then, unless only a Reset helps. Nil answers with 503.
+	// Rejected answers requests that are not admitted. Retry-After is in the header then,
+	// unless only a Reset helps. Nil answers with 503.
 	Rejected http.Handler
 }
 
-// NewMiddleware returns a Middleware. The error is always nil; it is for settings
-// that can be wrong.
-func NewMiddleware(c MiddlewareConfig) (*Middleware, error) {
-	return &Middleware{config: c}, nil
-}
+// NewMiddleware returns a Middleware. No setting can be wrong.
+func NewMiddleware(c MiddlewareConfig) *Middleware { return &Middleware{config: c} }
 
-// MustNewMiddleware is like NewMiddleware but panics if a setting is wrong.
-func MustNewMiddleware(c MiddlewareConfig) *Middleware {
-	m, err := NewMiddleware(c)
-	if err != nil {
-		panic(err)
-	}
-	return m
-}
-
-// Handler returns a handler that calls next for the requests that are
-// admitted. It panics if next is nil.
+// Handler returns a handler that calls next for the requests that are admitted. It panics
+// if next is nil.
 //
 // A handler that is too slow has failed, whether next runs within an
 // http.TimeoutHandler or is one. Within one, the call lasts until next has returned.
 //
-// The http.ResponseWriter that next gets is an http.Flusher, http.Hijacker,
-// http.Pusher, io.ReaderFrom, io.StringWriter and http.CloseNotifier if the
-// server's own is, and only then: over HTTP/1 and HTTP/2, within an
-// http.TimeoutHandler and with an httptest.ResponseRecorder. Around other writers it
-// is an http.Flusher and an http.Hijacker if they are, and never more than they are,
-// except that an http.Flusher always has FlushError. Through an
-// http.ResponseController it can do all that they can. But an http.MaxBytesReader for
-// it does not make the server close the connection: it knows the server's own writer
-// only. An http.MaxBytesHandler around the Handler does.
+// The http.ResponseWriter that next gets is an http.Flusher and an http.Hijacker only if
+// an http.ResponseController can flush and hijack the server's own. It is an io.ReaderFrom,
+// so files are sent without copying them. Through an http.ResponseController it can do all
+// that the server's own can. It is no http.Pusher. An http.MaxBytesReader for it does not
+// make the server close the connection; an http.MaxBytesHandler around the Handler does.
 //
 // If the request has a body, next gets a copy of the request, whose body can read and
 // close and nothing else. Pattern and the parsed forms are copied back when next has
@@ -95,19 +78,18 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 //
 // A request must not pass the same breaker twice, through two Handlers with one
 // Group and key: a half-open breaker would reject its own probe.
-//
-// Handler is wait-free. It takes effect at once, and requests as Group.Allow
-// and GroupPermit.Done do.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("breakerhttp: Middleware.Handler called with a nil handler")
 	}
-	// LP(Handler): Group.Allow and the methods of GroupPermit, for each request.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(next, w, r) })
 }
 
 func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	key := m.key(r)
+	key := r.Pattern
+	if m.config.Key != nil {
+		key = m.config.Key(r)
+	}
 	permit, err := m.Group().Allow(key)
 	if err != nil {
 		m.reject(w, r, key)
@@ -115,17 +97,21 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	}
 	r, in := watchIncoming(r)
 	answer := &response{ResponseWriter: w, m: m, req: r, in: in, permit: permit}
-	defer answer.unwind()
+	defer func() {
+		in.handBack()
+		answer.end(false)
+	}()
 	next.ServeHTTP(answer.handOn(), r)
 	answer.begin(http.StatusOK)
-	answer.end()
+	answer.end(true)
 }
 
 // reject answers a request that was not admitted.
 func (m *Middleware) reject(w http.ResponseWriter, r *http.Request, key string) {
-	// The breaker may have changed since, and then another answer is better.
-	if s, ok := seconds(m.Group().Snapshot(key).RetryAfter); ok {
-		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
+	// The breaker may have changed since, and then another answer is better. Zero
+	// becomes one second, as it would call for a retry at once.
+	if d := m.Group().Snapshot(key).RetryAfter; d != math.MaxInt64 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((d-1)/time.Second)+1, 10))
 	}
 	if m.config.Rejected != nil {
 		m.config.Rejected.ServeHTTP(w, r)
@@ -134,37 +120,148 @@ func (m *Middleware) reject(w http.ResponseWriter, r *http.Request, key string) 
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// seconds rounds up, and makes zero one, as that would call for a retry at once.
-// It fails if the time is not known.
-func seconds(d time.Duration) (int64, bool) {
-	if d == math.MaxInt64 {
-		return 0, false
-	}
-	return int64((d-1)/time.Second) + 1, true
-}
-
-func (m *Middleware) outcome(r *http.Request, status int) atomicbreaker.Outcome {
-	if m.config.Classify != nil {
-		return m.config.Classify(r, status)
-	}
-	return ClassifyStatus(r, status)
-}
-
-func (m *Middleware) key(r *http.Request) string {
-	if m.config.Key != nil {
-		return m.config.Key(r)
-	}
-	return r.Pattern
-}
-
 // Group returns the group of the Middleware's breakers, also if MiddlewareConfig.Group
 // is nil. Through it the breakers can be read and changed while they are in use.
-//
-// Group is wait-free. It takes effect at once: the group is always the same.
 func (m *Middleware) Group() *atomicbreaker.Group[string] {
-	// LP(Group): nothing is shared.
 	if m.config.Group != nil {
 		return m.config.Group
 	}
 	return &m.own
+}
+
+// A response notes how a request is answered on its way to the server's
+// http.ResponseWriter, and reports it. It belongs to the goroutine of its handler.
+type response struct {
+	http.ResponseWriter
+	m        *Middleware
+	req      *http.Request
+	in       *incoming // nil if the request has no body
+	permit   atomicbreaker.GroupPermit[string]
+	status   int  // of the final answer, 0 before it
+	unread   bool // the body had failed before that
+	reported bool // false → true once, before the permit is used
+}
+
+// Writers that handlers may use as an http.Flusher or http.Hijacker. Each is one pointer,
+// so that an interface holds it without an allocation.
+type (
+	flusher         struct{ *response }
+	hijacker        struct{ *response }
+	flusherHijacker struct{ *response }
+)
+
+func (w flusher) Flush()                                               { w.FlushError() }
+func (w hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error)        { return w.hijack() }
+func (w flusherHijacker) Flush()                                       { w.FlushError() }
+func (w flusherHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+
+// handOn returns the response as a writer that flushes and hijacks if the server's can.
+func (w *response) handOn() http.ResponseWriter {
+	flushes, hijacks := can[http.Flusher](w.ResponseWriter), can[http.Hijacker](w.ResponseWriter)
+	switch {
+	case flushes && hijacks:
+		return flusherHijacker{w}
+	case flushes:
+		return flusher{w}
+	case hijacks:
+		return hijacker{w}
+	}
+	return w
+}
+
+// can reports whether an http.ResponseController finds a T in a writer.
+func can[T any](w http.ResponseWriter) bool {
+	for {
+		if _, ok := w.(T); ok {
+			return true
+		}
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
+// begin notes a status, of which the first final one counts.
+func (w *response) begin(status int) {
+	informational := status < 200 && status != http.StatusSwitchingProtocols
+	if w.status == 0 && !informational {
+		w.status, w.unread = status, w.in.failed()
+	}
+}
+
+// end reports the call, unless it has ended before: with its status, or with a failure if
+// the handler has not returned. What the client is to blame for is Ignored.
+func (w *response) end(returned bool) {
+	if w.reported {
+		return
+	}
+	w.reported = true
+	switch {
+	case w.unread || w.in.cutOff() || !returned && (gone(w.req) || w.in.failed()):
+		w.permit.Cancel()
+	case !returned:
+		w.permit.Failure()
+	case w.m.config.Classify != nil:
+		report(w.permit, func() atomicbreaker.Outcome { return w.m.config.Classify(w.req, w.status) })
+	default:
+		w.permit.Report(ClassifyStatus(w.req, w.status))
+	}
+}
+
+func (w *response) WriteHeader(status int) {
+	w.begin(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	w.begin(http.StatusOK)
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *response) WriteString(s string) (int, error) {
+	w.begin(http.StatusOK)
+	return io.WriteString(w.ResponseWriter, s)
+}
+
+// ReadFrom has answered only if there was anything to read: if the reader fails
+// at once, the handler may still answer with an error.
+func (w *response) ReadFrom(r io.Reader) (int64, error) {
+	n, err := io.Copy(w.ResponseWriter, r)
+	if n > 0 {
+		w.begin(http.StatusOK)
+	}
+	return n, err
+}
+
+// FlushError is for http.ResponseController, which calls it before it unwraps.
+func (w *response) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.begin(http.StatusOK)
+	}
+	return err
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// hijack ends the call, as the connection may last for long. User code that does not
+// return takes the connection with it, so it is closed.
+func (w *response) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return conn, buf, err
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			conn.Close()
+		}
+	}()
+	w.begin(http.StatusSwitchingProtocols)
+	w.end(true)
+	ended = true
+	return conn, buf, nil
 }

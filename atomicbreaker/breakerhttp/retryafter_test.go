@@ -55,15 +55,19 @@ func TestRetryAfterOpens(t *testing.T) {
 		{atomicbreaker.Config{OpenTimeout: -1}, time.Hour, "86400", time.Hour},
 
 		// None but MaxOpenTimeout.
-		{atomicbreaker.Config{}, -1, "300", 5 * time.Minute},
-		{atomicbreaker.Config{}, -1, "86400", 10 * time.Minute},
-		{atomicbreaker.Config{MaxOpenTimeout: time.Hour}, math.MinInt64, "86400", time.Hour},
-		{atomicbreaker.Config{OpenTimeout: -1}, -1, "86400", 24 * time.Hour},
+		{atomicbreaker.Config{}, math.MaxInt64, "300", 5 * time.Minute},
+		{atomicbreaker.Config{}, math.MaxInt64, "86400", 10 * time.Minute},
+		{atomicbreaker.Config{MaxOpenTimeout: time.Hour}, math.MaxInt64, "86400", time.Hour},
+		{atomicbreaker.Config{OpenTimeout: -1}, math.MaxInt64, "86400", 24 * time.Hour},
 
 		// What says nothing.
 		{atomicbreaker.Config{}, 0, "0", 0},
 		{atomicbreaker.Config{}, 0, "-5", 0},
-		{atomicbreaker.Config{}, -1, "soon", 0},
+		{atomicbreaker.Config{}, math.MaxInt64, "soon", 0},
+
+		// Or what is not heard.
+		{atomicbreaker.Config{}, -1, "300", 0},
+		{atomicbreaker.Config{OpenTimeout: -1}, math.MinInt64, "86400", 0},
 	} {
 		// Settings are those of the key, wherever they come from.
 		byKey := atomicbreaker.GroupConfig[string]{
@@ -95,6 +99,14 @@ func TestRetryAfterOpens(t *testing.T) {
 	}
 }
 
+// tooMany counts 429 as a failure.
+func tooMany(resp *http.Response, err error) atomicbreaker.Outcome {
+	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+		return atomicbreaker.Failure
+	}
+	return breakerhttp.ClassifyResponse(resp, err)
+}
+
 // Which answers are looked at for it.
 func TestRetryAfterOfWhat(t *testing.T) {
 	counted := func(*http.Response, error) atomicbreaker.Outcome { return atomicbreaker.Failure }
@@ -104,15 +116,15 @@ func TestRetryAfterOfWhat(t *testing.T) {
 		failures int // -1 if it is open
 	}{
 		"failure":            {breakerhttp.TransportConfig{}, 500, -1},
-		"ignored header":     {breakerhttp.TransportConfig{IgnoreRetryAfter: true}, 503, 2},
+		"ignored header":     {breakerhttp.TransportConfig{MaxRetryAfter: -1}, 503, 2},
 		"success":            {breakerhttp.TransportConfig{}, 404, 0},
 		"redirect":           {breakerhttp.TransportConfig{}, 304, 0},
 		"above 5xx":          {breakerhttp.TransportConfig{}, 600, 0},
 		"too many":           {breakerhttp.TransportConfig{}, 429, 1},
-		"too many, counted":  {breakerhttp.TransportConfig{CountTooManyRequests: true}, 429, -1},
-		"both":               {breakerhttp.TransportConfig{CountTooManyRequests: true, IgnoreRetryAfter: true}, 429, 2},
-		"other, counted":     {breakerhttp.TransportConfig{CountTooManyRequests: true}, 404, 0},
-		"failure, counted":   {breakerhttp.TransportConfig{CountTooManyRequests: true}, 503, -1},
+		"too many, counted":  {breakerhttp.TransportConfig{Classify: tooMany}, 429, -1},
+		"both":               {breakerhttp.TransportConfig{Classify: tooMany, MaxRetryAfter: -1}, 429, 2},
+		"other, counted":     {breakerhttp.TransportConfig{Classify: tooMany}, 404, 0},
+		"failure, counted":   {breakerhttp.TransportConfig{Classify: tooMany}, 503, -1},
 		"one's own Classify": {breakerhttp.TransportConfig{Classify: counted}, 429, -1},
 	} {
 		s := meet(t, tt.config, tt.status, "Retry-After", "30")
@@ -121,7 +133,7 @@ func TestRetryAfterOfWhat(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if s := meet(t, breakerhttp.TransportConfig{CountTooManyRequests: true}, 429); s.Failures != 2 {
+	if s := meet(t, breakerhttp.TransportConfig{Classify: tooMany}, 429); s.Failures != 2 {
 		t.Errorf("without the header: %+v", s)
 	}
 }
@@ -158,7 +170,7 @@ func TestTooManyRequestsOfOneTenant(t *testing.T) {
 	}
 	byHost := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, Group: tripAfter(1)})
 	byTenant := transport(breakerhttp.TransportConfig{
-		Base: srv.Client().Transport, CountTooManyRequests: true,
+		Base: srv.Client().Transport, Classify: tooMany,
 		Key: func(r *http.Request) string { return r.Header.Get("X-Tenant") },
 	})
 	for i, want := range []struct {
@@ -191,22 +203,6 @@ func TestTooManyRequestsOfProbes(t *testing.T) {
 		wantGets(t, rt, "http://example.com", 200)
 		wantState(t, rt.Group(), "example.com:80", atomicbreaker.Closed, 0)
 	})
-}
-
-// Settings that contradict each other are refused.
-func TestRetryAfterSettings(t *testing.T) {
-	for want, c := range map[string]breakerhttp.TransportConfig{
-		"breakerhttp: TransportConfig.MaxRetryAfter 1m0s: must be 0 with IgnoreRetryAfter": {
-			MaxRetryAfter: time.Minute, IgnoreRetryAfter: true,
-		},
-		"breakerhttp: TransportConfig.CountTooManyRequests true: must be false with Classify, which says what 429 means": {
-			CountTooManyRequests: true, Classify: breakerhttp.ClassifyResponse,
-		},
-	} {
-		if rt, err := breakerhttp.NewTransport(c); rt != nil || err == nil || err.Error() != want {
-			t.Error(err)
-		}
-	}
 }
 
 // PerKey is asked for the limit while nobody else has the answer.

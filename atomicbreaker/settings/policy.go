@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,11 +42,10 @@ func (p *Policy) UnmarshalText(text []byte) error {
 		return nil
 	}
 	parsed, err := ParsePolicy(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		p.Policy = parsed
 	}
-	p.Policy = parsed
-	return nil
+	return err
 }
 
 // ParsePolicy returns the policy whose String is text, such as
@@ -66,67 +66,61 @@ func ParsePolicy(text string) (atomicbreaker.Policy, error) {
 	return p, nil
 }
 
-// maxPolicies is how many policies one text may have, more than anybody understands. It
-// bounds how deep parse calls itself, and what a call of the breaker costs, which asks
-// them all.
+// maxPolicies bounds how deep parse calls itself, and what a call of the breaker costs.
 const maxPolicies = 64
 
-// A form is how a policy is written, and how it is made from its arguments, each of
-// which is read when it is asked for.
-type form struct {
-	call string
-	make func(*arguments) policy
-}
-
-type policy = atomicbreaker.Policy
-
-func forms() []form {
-	return []form{
-		{"Consecutive(n)", func(a *arguments) policy { return atomicbreaker.Consecutive(a.int()) }},
-		{"KOfN(k, n)", func(a *arguments) policy { return atomicbreaker.KOfN(a.int(), a.int()) }},
-		{"FailureRate(ratio, minCalls, window)", func(a *arguments) policy {
-			return atomicbreaker.FailureRate(a.float(), a.int(), a.duration())
-		}},
-		{"FailureCount(n, window)", func(a *arguments) policy { return atomicbreaker.FailureCount(a.int(), a.duration()) }},
-		{"SlowRate(ratio, slow, minCalls, window)", func(a *arguments) policy {
-			return atomicbreaker.SlowRate(a.float(), a.duration(), a.int(), a.duration())
-		}},
-		{anyOf, func(a *arguments) policy { return atomicbreaker.AnyOf(a.policies()...) }},
-	}
-}
-
-// anyOf is the form with any number of arguments.
-const anyOf = "AnyOf(policy, ...)"
-
-func (f form) name() string {
-	name, _, _ := strings.Cut(f.call, "(")
-	return name
-}
-
 // parse reads one policy. left is how many policies the text may have from here on.
-func parse(text string, left *int) (policy, error) {
+func parse(text string, left *int) (atomicbreaker.Policy, error) {
+	forms := []struct {
+		name, parameters string
+		make             any
+	}{
+		{"Consecutive", "(n)", atomicbreaker.Consecutive},
+		{"KOfN", "(k, n)", atomicbreaker.KOfN},
+		{"FailureRate", "(ratio, minCalls, window)", atomicbreaker.FailureRate},
+		{"FailureCount", "(n, window)", atomicbreaker.FailureCount},
+		{"SlowRate", "(ratio, slow, minCalls, window)", atomicbreaker.SlowRate},
+		{"AnyOf", "(policy, ...)", atomicbreaker.AnyOf},
+	}
 	text = strings.TrimSpace(text)
 	name, rest, _ := strings.Cut(text, "(")
 	name = strings.TrimSpace(name)
-	all := forms()
-	i := slices.IndexFunc(all, func(f form) bool { return f.name() == name })
+	var names []string
+	for _, f := range forms {
+		names = append(names, f.name)
+	}
+	i := slices.Index(names, name)
 	if i < 0 {
-		names := make([]string, len(all))
-		for i, f := range all {
-			names[i] = f.name()
-		}
 		return nil, fmt.Errorf("%q must be one of %s", name, strings.Join(names, ", "))
 	}
 	if *left--; *left < 0 {
 		return nil, fmt.Errorf("%q must be among the first %d policies", name, maxPolicies)
 	}
-	a := arguments{call: all[i].call, left: left}
 	list, ok := strings.CutSuffix(rest, ")")
-	if a.texts = split(list); !ok || a.call != anyOf && len(a.texts) != strings.Count(a.call, ",")+1 {
-		return nil, fmt.Errorf("%q must be %s", text, a.call)
+	call, maker, texts := name+forms[i].parameters, reflect.ValueOf(forms[i].make), split(list)
+	if !ok || !maker.Type().IsVariadic() && len(texts) != maker.Type().NumIn() {
+		return nil, fmt.Errorf("%q must be %s", text, call)
 	}
-	p := all[i].make(&a)
-	return p, a.err
+	arguments := make([]reflect.Value, len(texts))
+	for i, text := range texts {
+		var argument any
+		var err error
+		switch text = strings.TrimSpace(text); {
+		case maker.Type().IsVariadic():
+			argument, err = parse(text, left)
+		case maker.Type().In(i) == reflect.TypeFor[int]():
+			argument, err = strconv.Atoi(text)
+		case maker.Type().In(i) == reflect.TypeFor[float64]():
+			argument, err = strconv.ParseFloat(text, 64)
+		default:
+			argument, err = time.ParseDuration(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("argument %d of %s: %w", i+1, call, err)
+		}
+		arguments[i] = reflect.ValueOf(argument)
+	}
+	return maker.Call(arguments)[0].Interface().(atomicbreaker.Policy), nil
 }
 
 // split cuts a list at the commas that are in no parentheses.
@@ -149,38 +143,4 @@ func split(list string) (parts []string) {
 		}
 	}
 	return append(parts, list[begin:])
-}
-
-// arguments are those of one policy.
-type arguments struct {
-	call  string   // how the policy is written
-	texts []string // not read yet
-	read  int
-	left  *int
-	err   error // the first
-}
-
-// next returns the next argument as parse reads it.
-func next[T any](a *arguments, parse func(string) (T, error)) (v T) {
-	v, err := parse(strings.TrimSpace(a.texts[0]))
-	a.texts, a.read = a.texts[1:], a.read+1
-	if err != nil && a.err == nil {
-		a.err = fmt.Errorf("argument %d of %s: %w", a.read, a.call, err)
-	}
-	return v
-}
-
-func (a *arguments) int() int { return next(a, strconv.Atoi) }
-
-func (a *arguments) float() float64 {
-	return next(a, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
-}
-
-func (a *arguments) duration() time.Duration { return next(a, time.ParseDuration) }
-
-func (a *arguments) policies() (all []policy) {
-	for len(a.texts) > 0 && a.err == nil {
-		all = append(all, next(a, func(s string) (policy, error) { return parse(s, a.left) }))
-	}
-	return all
 }

@@ -1,14 +1,13 @@
-// Package throttle rejects a part of all calls while the thing called does not accept
-// all of them, and adapts that part. A Throttle is for a thing that is overloaded, a
-// Breaker of package atomicbreaker for a thing that is down.
+// Package throttle rejects a part of all calls while a backend does not accept all of
+// them, and adapts that part. A Throttle is for a backend that is overloaded, a
+// Breaker of package atomicbreaker for one that is down.
 //
 //	err := search.Do(ctx, func(ctx context.Context) error { // search is a *throttle.Throttle
 //		return call(ctx)
 //	})
 //
-// Of the calls of a window of time a Throttle counts the requests, which are all calls of
-// Allow, and the accepts, which are the calls that went well. The next call is
-// rejected with probability
+// In a window of time a Throttle counts the requests, which are all calls of Allow, and the
+// accepts, which are the calls that went well. It rejects the next call with probability
 //
 //	max(0, (requests − Ratio·accepts) / (requests + 1))
 //
@@ -16,20 +15,18 @@
 // adaptive throttling by the client, from Beyer, Jones, Petoff and Murphy (eds.),
 // Site Reliability Engineering, 2016, chapter 21, "Handling Overload".
 //
-// A request counts when it asks for admission, so calls that hang are counted while
-// they do. A rejected call is a request and nothing else. A call that panics, hangs
-// or is forgotten was not accepted and needs no report, so there are no permits. An
-// accept counts when it is reported, even if its request has left the window.
+// A request counts when it asks for admission, and an accept when it is reported, even if
+// its request has left the window. A call that is rejected, panics, hangs or is forgotten
+// was not accepted and needs no report, so there are no permits.
 //
-// The probability is computed once in a 240th of the window, and used for that time.
-// It is never 1, but after a whole window without an accept only about one call in
-// each window goes through.
+// The probability is never 1, but after a whole window without an accept only about one
+// call in each window goes through.
 //
 // # Behind a Breaker
 //
 // After an outage it takes about Window/Ratio times the logarithm of the requests in a
-// window until all calls go through again: with thousands of calls a second, choose a
-// window of seconds, or put the Throttle behind a Breaker:
+// window until all calls go through again. So if there are thousands of calls a second,
+// choose a window of seconds, or put the Throttle behind a Breaker:
 //
 //	err := breaker.Do(ctx, func(ctx context.Context) error {
 //		return search.Do(ctx, call)
