@@ -117,8 +117,9 @@ type Config[K comparable, V any] struct {
 	// registry has deleted it. That is later than the deadline by as much as the timer is
 	// late, on a busy machine some milliseconds, and by the time that the deletions take
 	// whose deadlines come first. They take place one after the other in each of 16 parts
-	// of the keys, on a goroutine that ends with them. There is no other goroutine, and no
-	// timer keeps a registry alive that nobody uses any more.
+	// of the keys, on a goroutine that ends with them. There is no other goroutine. No
+	// timer keeps a registry alive that nobody uses any more: its timers are stopped when the
+	// garbage collector finds it.
 	//
 	// TTL is given the key as it is stored, and with Clone a copy of the value. It runs on the
 	// caller's goroutine, outside every lock, once for each attempt to store, after Check and
