@@ -34,10 +34,10 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // CreateMany panics if entries is nil.
 //
 // CreateMany is blocking on the mutex of one hash bucket at a time; with
-// indexes it may block on more, see [Config]. It takes effect, for each key,
-// when the table stores the new entry, or, if the key is present, when its
-// record is read, or, if a unique value is taken, when the record that has it
-// is read.
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the table stores the
+// new entry, or, if the key is present, when its record is read, or, if a
+// unique value is taken, when the record that has it is read.
 func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
 	return createMany(r.locate, entries)
 }
@@ -86,9 +86,9 @@ func createMany[K, W comparable, V any](locate func(K) (target[W], error), entri
 // DeleteMatching panics if match is nil.
 //
 // DeleteMatching is blocking on the mutex of one hash bucket at a time; with
-// indexes it may block on more, see [Config]. It takes effect, for each key,
-// when the key's last record is stored, or, if it stays, when what match was
-// given was read.
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what match was given was read.
 func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching called with a nil function")
@@ -109,10 +109,10 @@ func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 //
 // DeleteFunc panics if match is nil.
 //
-// DeleteFunc is blocking on the mutex of one hash bucket at a time; with indexes
-// it may block on more, see [Config]. It takes effect, for each key, when the
-// key's last record is stored, or, if it stays, when what match was given was
-// read.
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what match was given was read.
 func (r *further[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (deleted int, err error) {
 	if match == nil {
 		panic("shardedregistry: DeleteFunc called with a nil function")

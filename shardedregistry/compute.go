@@ -30,10 +30,10 @@ const (
 // nothing has changed.
 //
 // Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes it may block in
-// all cases, see [Config]. It takes effect when the new record or entry or the
-// key's last record is stored, or, if it changes nothing, when what it found was
-// read.
+// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
+// stream, and where it helps a transaction, it may block in all cases, see
+// [Config]. It takes effect when the new record or entry or the key's last
+// record is stored, or, if it changes nothing, when what it found was read.
 func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")
@@ -48,10 +48,10 @@ func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp
 // Compute is [Registry.Compute] of the key.
 //
 // Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes it may block in
-// all cases, see [Config]. It takes effect when the new record or entry or the
-// key's last record is stored, or, if it changes nothing, when what it found was
-// read.
+// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
+// stream, and where it helps a transaction, it may block in all cases, see
+// [Config]. It takes effect when the new record or entry or the key's last
+// record is stored, or, if it changes nothing, when what it found was read.
 func (r Ref[K, V]) Compute(fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")
@@ -66,10 +66,10 @@ func (r Ref[K, V]) Compute(fn func(old V, exists bool) (V, ComputeOp, error)) (e
 // Compute is [Registry.Compute] within the namespace.
 //
 // Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes it may block in
-// all cases, see [Config]. It takes effect when the new record or entry or the
-// key's last record is stored, or, if it changes nothing, when what it found was
-// read.
+// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
+// stream, and where it helps a transaction, it may block in all cases, see
+// [Config]. It takes effect when the new record or entry or the key's last
+// record is stored, or, if it changes nothing, when what it found was read.
 func (v View[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")

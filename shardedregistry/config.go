@@ -29,8 +29,17 @@ const (
 // it. It blocks on the mutex of one hash bucket of the index, or while the
 // table of that index grows, if its key is the first or the last under the
 // value. With UniqueIndexes, a change by which its key gains a value also locks
-// one of 64 mutexes, chosen by the hash of the value. No function that a caller
-// supplies runs under any of these. Methods that only read are not affected.
+// one of 64 mutexes, chosen by the hash of the value.
+//
+// A method that is to change a key which a transaction, Clear or Replace is about
+// to change helps it first, and UpdateIf and DeleteIf are lock-free then. It
+// blocks, as these do, on the mutexes of the hash buckets of keys that were absent,
+// and if it is to create a key, until Clear or Replace is done. While a loop over
+// Stream is running, a method that changes a key may block on the mutex of the
+// key's hash bucket. For TTL see there.
+//
+// No function that a caller supplies runs under any of these mutexes. Methods
+// that only read are not affected: they neither help nor wait.
 type Config[K comparable, V any] struct {
 	// Shards is the number of parts in which the keys are counted, rounded up to
 	// a power of two. A creation or deletion writes the counters of its key's
@@ -117,8 +126,9 @@ type Config[K comparable, V any] struct {
 	// registry has deleted it. That is later than the deadline by as much as the timer is
 	// late, on a busy machine some milliseconds, and by the time that the deletions take
 	// whose deadlines come first. They take place one after the other in each of 16 parts
-	// of the keys, on a goroutine that ends with them. There is no other goroutine, and no
-	// timer keeps a registry alive that nobody uses any more.
+	// of the keys, on a goroutine that ends with them. There is no other goroutine. No
+	// timer keeps a registry alive that nobody uses any more: its timers are stopped when the
+	// garbage collector finds it.
 	//
 	// TTL is given the key as it is stored, and with Clone a copy of the value. It runs on the
 	// caller's goroutine, outside every lock, once for each attempt to store, after Check and

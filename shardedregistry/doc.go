@@ -27,7 +27,8 @@
 //	method                               progress
 //	Get Lookup Len ByIndex LookupBy      wait-free
 //	GetOrCreate of a present key         wait-free
-//	UpdateIf                             wait-free; lock-free while others watch or wait, or with History
+//	UpdateIf                             wait-free; lock-free while others watch or wait, or with
+//	                                     History, or beside a transaction
 //	Update; Put Upsert of a present key  lock-free
 //	Create Put Upsert GetOrCreate        blocking on the mutex of a hash bucket
 //	    of an absent key
@@ -45,8 +46,9 @@
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
 //	    WatchFrom
 //
-// With indexes or TTL, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
-// handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
+// With indexes, TTL or a stream, a method that changes a key may block as [Config] says, and so may each that helps a
+// transaction, Clear or Replace which is about to change its key: on the bucket's mutex of a key that was absent. A
+// bucket's mutex is held for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
 // Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each

@@ -22,6 +22,9 @@ var (
 	// Config.Normalize rejects. In the latter case the error matches that of
 	// Normalize, too.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
+	// ErrInvalidVersion reports a version that [Restore] does not accept: 0, or one
+	// above [MaxRestored].
+	ErrInvalidVersion = errors.New("shardedregistry: invalid version")
 	// ErrTooManyRetries reports a function that changed its own key, or one of those
 	// of its transaction, in run after run, so that its result was out of date each time. Contention with other
 	// goroutines alone is never the reason.

@@ -17,9 +17,10 @@ import "time"
 // Renew panics if the registry is without Config.TTL.
 //
 // Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile on the
-// mutex of a hash bucket. It takes effect when the deadline is stored, or, if key was changed
-// or deleted meanwhile or the error is not nil, when the key's record is read.
+// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it
+// helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
+// stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
+// record is read.
 func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 	var t target[K]
 	if err := r.install().aim(&t, key); err != nil {
@@ -31,9 +32,10 @@ func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 // Renew is [Registry.Renew] of the key.
 //
 // Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// the key next, it is blocking on a mutex, see [Config], and where the key expires meanwhile
-// on the mutex of a hash bucket. It takes effect when the deadline is stored, or, if the key
-// was changed or deleted meanwhile or the error is not nil, when the key's record is read.
+// the key next, it is blocking on a mutex, see [Config], and where the key expires
+// meanwhile, or it helps a transaction, on the mutex of a hash bucket. It takes effect when
+// the deadline is stored, or, if the key was changed or deleted meanwhile or the error is
+// not nil, when the key's record is read.
 func (r Ref[K, V]) Renew(version Version, ttl time.Duration) error {
 	t, err := r.locate()
 	if err != nil {
@@ -45,9 +47,10 @@ func (r Ref[K, V]) Renew(version Version, ttl time.Duration) error {
 // Renew is [Registry.Renew] within the namespace.
 //
 // Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile on the
-// mutex of a hash bucket. It takes effect when the deadline is stored, or, if key was changed
-// or deleted meanwhile or the error is not nil, when the key's record is read.
+// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it
+// helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
+// stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
+// record is read.
 func (v View[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 	t, err := v.locate(key)
 	if err != nil {

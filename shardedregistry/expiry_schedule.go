@@ -1,6 +1,7 @@
 package shardedregistry
 
 import (
+	"runtime"
 	"slices"
 	"time"
 	"weak"
@@ -29,8 +30,18 @@ type schedule[K comparable] struct {
 	_     atomics.CacheLinePad
 }
 
-// expiryTimer is a timer that was started.
-type expiryTimer struct{ stop func() }
+// expiryTimer is a timer that was started. It refers to the registry weakly. It does not
+// change after arm.
+type expiryTimer struct {
+	stop     func()
+	unneeded runtime.Cleanup // stops it when the registry is garbage
+}
+
+// cancel is called when the timer is no longer that of its schedule, and may have fired.
+func (t *expiryTimer) cancel() {
+	t.stop()
+	t.unneeded.Stop()
+}
 
 // alarm says when a timer looks at a cell. The records of the cell share it.
 type alarm struct {
@@ -106,7 +117,8 @@ func (s *schedule[K]) remove(a *alarm) {
 }
 
 // arm starts a timer for the first of the heap, unless one fires before. The caller holds
-// mu. The timer does not keep the registry alive.
+// mu. The timer does not keep the registry alive, and goes with it: unless it was made in a
+// bubble of testing/synctest, outside of which nobody may stop it.
 func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
 	if len(s.heap) == 0 || x.paused {
 		return
@@ -116,7 +128,7 @@ func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
 		if s.wakes <= next {
 			return
 		}
-		s.timer.stop()
+		s.timer.cancel()
 	}
 	i, root, t := s.number, weak.Make(rt), new(expiryTimer)
 	t.stop = atomics.After(time.Duration(max(0, next-x.now())), func() {
@@ -124,6 +136,9 @@ func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
 			expireDue(rt, i, t)
 		}
 	})
+	if atomics.Bubble() == 0 {
+		t.unneeded = atomics.WhenGone(rt, func(stop func()) { stop() }, t.stop)
+	}
 	s.timer, s.wakes = t, next
 }
 
@@ -137,7 +152,8 @@ func expireDue[K comparable](rt *root[K], i int, by *expiryTimer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer == by {
+	if s.timer == by && by != nil {
+		by.unneeded.Stop()
 		s.timer = nil
 	}
 	s.arm(rt, x)

@@ -637,6 +637,70 @@ func TestTimersKeepNothing(t *testing.T) {
 	}
 }
 
+// Of registries that nobody uses any more no timers are left, though none fires.
+func TestTimersGoWithTheirRegistry(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // each processor forgets its stopped timers when it looks for what to run
+	const n = 200
+	config := shardedregistry.Config[int, int]{Shards: 1, TTL: func(int, int) time.Duration { return 1000 * time.Hour }}
+	use := func(i int) {
+		r := shardedregistry.MustNew(config)
+		for k := range 64 {
+			mustPut(t, r, k, i)
+		}
+		if i%2 == 0 {
+			r.Clear()
+		}
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for i := range n { // the runtime keeps the room that so many timers have had
+		use(i)
+	}
+	heap()
+	before := heap()
+	for i := range n {
+		use(i)
+	}
+	for began := time.Now(); ; runtime.Gosched() { // until cleanups have run, on their goroutine
+		left := (heap() - before) / n
+		if left < 1000 {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("%d bytes are left of each registry, for 1000 hours", left)
+		}
+	}
+}
+
+// A timer that was made in a bubble may be stopped there only: it is left alone when its
+// registry is garbage.
+func TestTimersOfABubble(t *testing.T) {
+	gone := make(chan struct{})
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(lasting(time.Hour))
+		mustPut(t, r, "a", 1)
+		runtime.AddCleanup(r, func(gone chan struct{}) { close(gone) }, gone)
+	})
+	for began := time.Now(); ; runtime.GC() {
+		select {
+		case <-gone:
+			for range 10 { // and the root goes
+				runtime.GC()
+				runtime.Gosched()
+			}
+			return
+		default:
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Skip("not collected")
+		}
+	}
+}
+
 // A transaction that is in the way of a timer is finished.
 func TestExpiryMeetsTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

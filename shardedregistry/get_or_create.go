@@ -17,9 +17,10 @@ package shardedregistry
 // GetOrCreate panics if fn is nil.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes it may block on more, see [Config].
-// It takes effect when the table stores the new entry, or, if it creates none,
-// when what it found was read.
+// the mutex of a hash bucket; with indexes, TTL or a stream, and where it helps
+// a transaction, it may block on more, see [Config]. It takes effect when the
+// table stores the new entry, or, if it creates none, when what it found was
+// read.
 func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")

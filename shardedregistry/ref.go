@@ -121,10 +121,10 @@ func (r Ref[K, V]) find() (rt *root[K], k hkey[K], rec *record) {
 // the Ref was given it.
 //
 // Create is wait-free if it finds the key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes it may block on more, see [Config].
-// It takes effect when the table stores the new entry, or, if the key is
-// present, when its record is read, or, if a unique value is taken, when the
-// record that has it is read.
+// the mutex of a hash bucket; with indexes, TTL or a stream, and where it helps
+// a transaction, it may block on more, see [Config]. It takes effect when the
+// table stores the new entry, or, if the key is present, when its record is
+// read, or, if a unique value is taken, when the record that has it is read.
 func (r Ref[K, V]) Create(value V) (Version, error) {
 	t, err := r.locate()
 	if err != nil {
@@ -136,9 +136,10 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 // GetOrCreate is [Registry.GetOrCreate] of the key.
 //
 // GetOrCreate is wait-free if it finds the key present, and otherwise blocking
-// on the mutex of a hash bucket; with indexes it may block on more, see
-// [Config]. It takes effect when the table stores the new entry, or, if it
-// creates none, when what it found was read.
+// on the mutex of a hash bucket; with indexes, TTL or a stream, and where it
+// helps a transaction, it may block on more, see [Config]. It takes effect when
+// the table stores the new entry, or, if it creates none, when what it found
+// was read.
 func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
@@ -152,9 +153,9 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 
 // Update is [Registry.Update] of the key.
 //
-// Update is lock-free; with indexes it may block, see [Config], and with a stream
-// on the hash bucket of key. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// Update is lock-free; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block, see [Config]. It takes effect when the new record is
+// stored, or, if it stores none, when what it found was read.
 func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -183,10 +184,10 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] of the key.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
-// may block, see [Config], and with a stream on the hash bucket of key. It takes
-// effect when the new record is stored, or, if it stores none, when what it found
-// was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait and beside
+// transactions; with indexes, TTL or a stream, and where it helps a transaction,
+// it may block, see [Config]. It takes effect when the new record is stored, or,
+// if it stores none, when what it found was read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 	t, err := r.locate()
 	if err != nil {
@@ -198,9 +199,10 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 // Put is [Registry.Put] of the key.
 //
 // Put is lock-free if the key is present, and otherwise blocking on the mutex
-// of a hash bucket; with indexes it may block in both cases, see [Config]. It
-// takes effect when the new record or entry is stored, or, if it stores none,
-// when what it found was read.
+// of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block in both cases, see [Config]. It takes effect when
+// the new record or entry is stored, or, if it stores none, when what it found
+// was read.
 func (r Ref[K, V]) Put(value V) (Version, error) {
 	failed := 0
 	if r.anchor != nil {
@@ -222,9 +224,10 @@ func (r Ref[K, V]) Put(value V) (Version, error) {
 // Upsert is [Registry.Upsert] of the key.
 //
 // Upsert is lock-free if the key is present, and otherwise blocking on the
-// mutex of a hash bucket; with indexes it may block in both cases, see
-// [Config]. It takes effect when the new record or entry is stored, or, if it
-// stores none, when what it found was read.
+// mutex of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block in both cases, see [Config]. It takes effect when
+// the new record or entry is stored, or, if it stores none, when what it found
+// was read.
 func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")
@@ -239,10 +242,11 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 // Delete is [Registry.Delete] of the key.
 //
 // Delete is lock-free until others see the key absent, and then blocking on the
-// mutex of a hash bucket to free the entry, and with indexes on more, see
-// [Config]; if the key is absent it is wait-free. It takes effect when the
-// key's last record is stored, or, if the key is absent, when the table is read
-// or its last record was stored.
+// mutex of a hash bucket to free the entry; with indexes, TTL or a stream, and
+// where it helps a transaction, it may block on more, see [Config]; if the key
+// is absent, and no transaction is about to create it, it is wait-free. It
+// takes effect when the key's last record is stored, or, if the key is absent,
+// when the table is read or its last record was stored.
 func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 	t, err := r.locate()
 	if err != nil {
@@ -253,10 +257,11 @@ func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 
 // DeleteIf is [Registry.DeleteIf] of the key.
 //
-// DeleteIf is wait-free until others see the key absent, and then blocking on
-// the mutex of a hash bucket to free the entry, and with indexes on more, see
-// [Config]. It takes effect when the key's last record is stored, or, if it
-// deletes nothing, when what it found was read.
+// DeleteIf is wait-free, but lock-free beside transactions, until others see
+// the key absent, and then blocking on the mutex of a hash bucket to free the
+// entry; with indexes, TTL or a stream, and where it helps a transaction, it
+// may block on more, see [Config]. It takes effect when the key's last record
+// is stored, or, if it deletes nothing, when what it found was read.
 func (r Ref[K, V]) DeleteIf(version Version) error {
 	t, err := r.locate()
 	if err != nil {

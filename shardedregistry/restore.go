@@ -1,18 +1,23 @@
 package shardedregistry
 
-import (
-	"errors"
-	"iter"
-)
+import "iter"
 
-// mostRestored bounds the versions that Restore accepts, so that there is room in a
-// word for as many again.
-const mostRestored Version = 1<<60 - 1
+// MaxRestored is the highest version that [Restore] accepts. A registry has room for as
+// many changes again.
+const MaxRestored Version = 1<<60 - 1
+
+// versionError says which versions Restore accepts. It matches ErrInvalidVersion.
+type versionError struct{ must string }
 
 var (
-	errNoVersion   = errors.New("shardedregistry: a version must be at least 1")
-	errHighVersion = errors.New("shardedregistry: a version must be below 2^60")
+	errNoVersion   = &versionError{"at least 1"}
+	errHighVersion = &versionError{"below 2^60"}
 )
+
+func (e *versionError) Error() string { return "shardedregistry: a version must be " + e.must }
+
+// Unwrap returns ErrInvalidVersion.
+func (e *versionError) Unwrap() error { return ErrInvalidVersion }
 
 // Restore returns a new registry that holds entries with their versions, for example
 // those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
@@ -22,9 +27,11 @@ var (
 // snapshot was taken may be given again.
 //
 // Each key and value is checked as Create checks them. If a key is invalid or comes
-// twice, a value is rejected, or a version is 0, or one is 2^60 or more, Restore
-// returns no registry, and a [*KeyError] that says which key failed. It also returns
-// the errors of [New]. With Config.TTL each entity gets a new deadline. If entries panics or calls runtime.Goexit, nothing is left.
+// twice, a value is rejected, or a version is 0 or above [MaxRestored], Restore returns
+// no registry, and a [*KeyError] that says which key failed. For a version, also for
+// last, the error matches [ErrInvalidVersion]. Restore also returns the errors of [New].
+// With Config.TTL each entity gets a new deadline. If entries panics or calls
+// runtime.Goexit, nothing is left.
 //
 // Restore panics if entries is nil.
 func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
@@ -35,7 +42,7 @@ func Restore[K comparable, V any](config Config[K, V], last Version, entries ite
 	if err != nil {
 		return nil, err
 	}
-	if last > mostRestored {
+	if last > MaxRestored {
 		return nil, errHighVersion
 	}
 	x := expiryOf(r.root.Load())
@@ -61,7 +68,7 @@ func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
 	switch {
 	case e.Version == 0:
 		return errNoVersion
-	case e.Version > mostRestored:
+	case e.Version > MaxRestored:
 		return errHighVersion
 	}
 	t, err := r.locate(e.Key)

@@ -147,9 +147,9 @@ func TestRestoreRejects(t *testing.T) {
 		"twice":          {entry{"GOOD", 2, 1}, 0, shardedregistry.ErrExists, "key exists"},
 		"rejected":       {entry{"x", -1, 1}, 0, errTest, ""},
 		"not unique":     {entry{"x", 1, 1}, 0, shardedregistry.ErrNotUnique, ""},
-		"no version":     {entry{"x", 2, 0}, 0, nil, "a version must be at least 1: x"},
-		"a high version": {entry{"x", 2, 1 << 60}, 0, nil, "a version must be below 2^60: x"},
-		"the highest":    {entry{"x", 2, math.MaxUint64}, 0, nil, "a version must be below 2^60: x"},
+		"no version":     {entry{"x", 2, 0}, 0, shardedregistry.ErrInvalidVersion, "a version must be at least 1: x"},
+		"a high version": {entry{"x", 2, 1 << 60}, 0, shardedregistry.ErrInvalidVersion, "a version must be below 2^60: x"},
+		"the highest":    {entry{"x", 2, math.MaxUint64}, 0, shardedregistry.ErrInvalidVersion, "a version must be below 2^60: x"},
 	} {
 		r, err := shardedregistry.Restore(config, tt.last, slices.Values([]entry{good, tt.bad}))
 		var failed *shardedregistry.KeyError
@@ -157,7 +157,7 @@ func TestRestoreRejects(t *testing.T) {
 			t.Errorf("%s: Restore = %v, %v", name, r, err)
 		}
 	}
-	if r, err := shardedregistry.Restore(config, 1<<60, slices.Values([]entry{good})); r != nil || err == nil || !strings.Contains(err.Error(), "below 2^60") {
+	if r, err := shardedregistry.Restore(config, 1<<60, slices.Values([]entry{good})); r != nil || !errors.Is(err, shardedregistry.ErrInvalidVersion) || !strings.Contains(err.Error(), "below 2^60") {
 		t.Errorf("Restore with a high last version = %v, %v", r, err)
 	}
 	config.Shards = -1

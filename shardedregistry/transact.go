@@ -31,9 +31,10 @@ import "github.com/latchfree/latchfree/internal/atomics"
 //
 // Transact panics if fn is nil.
 //
-// Transact is lock-free; if a key is absent or deleted, it is blocking on the mutex of a hash
-// bucket, and with indexes on more, see [Config]. It takes effect when it has committed, or,
-// if it stores nothing, when the last key was read.
+// Transact is lock-free; if a key is absent or deleted, or it helps a transaction, it is
+// blocking on the mutex of a hash bucket, and with indexes, TTL or a stream on more, see
+// [Config]. It takes effect when it has committed, or, if it stores nothing, when the last
+// key was read.
 func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	if fn == nil {
 		panic("shardedregistry: Transact called with a nil function")

@@ -15,9 +15,9 @@ package shardedregistry
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free; with indexes it may block, see [Config], and with a stream
-// on the hash bucket of key. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// Update is lock-free; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block, see [Config]. It takes effect when the new record is
+// stored, or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -232,10 +232,10 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 // it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has
 // the version, Config.Check and unique indexes may reject the value.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
-// may block, see [Config], and with a stream on the hash bucket of key. It takes
-// effect when the new record is stored, or, if it stores none, when what it found
-// was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait and beside
+// transactions; with indexes, TTL or a stream, and where it helps a transaction,
+// it may block, see [Config]. It takes effect when the new record is stored, or,
+// if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
@@ -322,9 +322,9 @@ func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err erro
 // reject the value.
 //
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket; with indexes it may block in both cases, see [Config]. It takes
-// effect when the new record or entry is stored, or, if it stores none, when
-// what it found was read.
+// hash bucket; with indexes, TTL or a stream, and where it helps a transaction,
+// it may block in both cases, see [Config]. It takes effect when the new record
+// or entry is stored, or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
 	rt, c, hash, old := r.replaceable(key)
@@ -359,9 +359,10 @@ func put[K comparable, V any](t *target[K], failed int, value V) (Version, error
 // Upsert panics if fn is nil.
 //
 // Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket; with indexes it may block in both cases, see [Config]. It
-// takes effect when the new record or entry is stored, or, if it stores none,
-// when what it found was read.
+// a hash bucket; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block in both cases, see [Config]. It takes effect when
+// the new record or entry is stored, or, if it stores none, when what it found
+// was read.
 func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")

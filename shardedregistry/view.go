@@ -88,10 +88,10 @@ func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 // Create is [Registry.Create] within the namespace.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket; with indexes it may block on more, see [Config]. It
-// takes effect when the table stores the new entry, or, if key is present, when
-// its record is read, or, if a unique value is taken, when the record that has
-// it is read.
+// mutex of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block on more, see [Config]. It takes effect when the
+// table stores the new entry, or, if key is present, when its record is read,
+// or, if a unique value is taken, when the record that has it is read.
 func (v View[K, V]) Create(key K, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -103,10 +103,10 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 // CreateMany is [Registry.CreateMany] within the namespace.
 //
 // CreateMany is blocking on the mutex of one hash bucket at a time; with
-// indexes it may block on more, see [Config]. It takes effect, for each key,
-// when the table stores the new entry, or, if the key is present, when its
-// record is read, or, if a unique value is taken, when the record that has it
-// is read.
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the table stores the
+// new entry, or, if the key is present, when its record is read, or, if a
+// unique value is taken, when the record that has it is read.
 func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
 	return createMany(v.locate, entries)
 }
@@ -114,9 +114,10 @@ func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error)
 // GetOrCreate is [Registry.GetOrCreate] within the namespace.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes it may block on more, see [Config].
-// It takes effect when the table stores the new entry, or, if it creates none,
-// when what it found was read.
+// the mutex of a hash bucket; with indexes, TTL or a stream, and where it helps
+// a transaction, it may block on more, see [Config]. It takes effect when the
+// table stores the new entry, or, if it creates none, when what it found was
+// read.
 func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
@@ -130,9 +131,9 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 
 // Update is [Registry.Update] within the namespace.
 //
-// Update is lock-free; with indexes it may block, see [Config], and with a stream
-// on the hash bucket of key. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// Update is lock-free; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block, see [Config]. It takes effect when the new record is
+// stored, or, if it stores none, when what it found was read.
 func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -147,10 +148,10 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
-// may block, see [Config], and with a stream on the hash bucket of key. It takes
-// effect when the new record is stored, or, if it stores none, when what it found
-// was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait and beside
+// transactions; with indexes, TTL or a stream, and where it helps a transaction,
+// it may block, see [Config]. It takes effect when the new record is stored, or,
+// if it stores none, when what it found was read.
 func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -162,9 +163,9 @@ func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 // Put is [Registry.Put] within the namespace.
 //
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket; with indexes it may block in both cases, see [Config]. It takes
-// effect when the new record or entry is stored, or, if it stores none, when
-// what it found was read.
+// hash bucket; with indexes, TTL or a stream, and where it helps a transaction,
+// it may block in both cases, see [Config]. It takes effect when the new record
+// or entry is stored, or, if it stores none, when what it found was read.
 func (v View[K, V]) Put(key K, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -176,9 +177,10 @@ func (v View[K, V]) Put(key K, value V) (Version, error) {
 // Upsert is [Registry.Upsert] within the namespace.
 //
 // Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket; with indexes it may block in both cases, see [Config]. It
-// takes effect when the new record or entry is stored, or, if it stores none,
-// when what it found was read.
+// a hash bucket; with indexes, TTL or a stream, and where it helps a
+// transaction, it may block in both cases, see [Config]. It takes effect when
+// the new record or entry is stored, or, if it stores none, when what it found
+// was read.
 func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")
@@ -194,10 +196,11 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 // Delete is [Registry.Delete] within the namespace.
 //
 // Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry, and with indexes on more, see
-// [Config]; if key is absent it is wait-free. It takes effect when the key's
-// last record is stored, or, if key is absent, when the table is read or its
-// last record was stored.
+// mutex of a hash bucket to free the entry; with indexes, TTL or a stream, and
+// where it helps a transaction, it may block on more, see [Config]; if key is
+// absent, and no transaction is about to create it, it is wait-free. It takes
+// effect when the key's last record is stored, or, if key is absent, when the
+// table is read or its last record was stored.
 func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -209,10 +212,11 @@ func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 
 // DeleteIf is [Registry.DeleteIf] within the namespace.
 //
-// DeleteIf is wait-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry, and with indexes on more, see
-// [Config]. It takes effect when the key's last record is stored, or, if it
-// deletes nothing, when what it found was read.
+// DeleteIf is wait-free, but lock-free beside transactions, until others see
+// key absent, and then blocking on the mutex of a hash bucket to free the
+// entry; with indexes, TTL or a stream, and where it helps a transaction, it
+// may block on more, see [Config]. It takes effect when the key's last record
+// is stored, or, if it deletes nothing, when what it found was read.
 func (v View[K, V]) DeleteIf(key K, version Version) error {
 	t, err := v.locate(key)
 	if err != nil {

@@ -6,9 +6,9 @@ import "iter"
 // the keys of all namespaces, and asks match about its own.
 //
 // DeleteMatching is blocking on the mutex of one hash bucket at a time; with
-// indexes it may block on more, see [Config]. It takes effect, for each key,
-// when the key's last record is stored, or, if it stays, when what match was
-// given was read.
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what match was given was read.
 func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching called with a nil function")
@@ -26,10 +26,10 @@ func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 // DeleteFunc is [Registry.DeleteFunc] within the namespace. It looks at the keys
 // of all namespaces, and asks match about its own.
 //
-// DeleteFunc is blocking on the mutex of one hash bucket at a time; with indexes
-// it may block on more, see [Config]. It takes effect, for each key, when the
-// key's last record is stored, or, if it stays, when what match was given was
-// read.
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with
+// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what match was given was read.
 func (v View[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (deleted int, err error) {
 	if match == nil {
 		panic("shardedregistry: DeleteFunc called with a nil function")

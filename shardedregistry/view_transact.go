@@ -3,9 +3,10 @@ package shardedregistry
 // Transact is [Registry.Transact] within the namespace. A transaction that uses keys of
 // several namespaces is one of the registry.
 //
-// Transact is lock-free; if a key is absent or deleted, it is blocking on the mutex of a hash
-// bucket, and with indexes on more, see [Config]. It takes effect when it has committed, or,
-// if it stores nothing, when the last key was read.
+// Transact is lock-free; if a key is absent or deleted, or it helps a transaction, it is
+// blocking on the mutex of a hash bucket, and with indexes, TTL or a stream on more, see
+// [Config]. It takes effect when it has committed, or, if it stores nothing, when the last
+// key was read.
 func (v View[K, V]) Transact(fn func(tx ViewTx[K, V]) error) error {
 	if fn == nil {
 		panic("shardedregistry: Transact called with a nil function")

@@ -1,6 +1,13 @@
 package snapfile
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotSynced reports that Save has replaced the file and that the directory could not be
+// synced: the path names the new file, and after a crash of the machine perhaps the old one.
+var ErrNotSynced = errors.New("snapfile: the new file is in place, and fsync of its directory failed")
 
 // CorruptError says at which place a file is not as it was written.
 type CorruptError struct {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -16,13 +18,23 @@ import (
 // or not. If it returns nil, the file is on the disk, also after a crash of the
 // machine. If it returns an error, or the process or the machine ends meanwhile, the
 // path names what it named before, or all of the new file. Several calls may run at
-// once: the last one to end stays.
+// once, also in several processes: the last one to end stays.
 //
 // Save writes to a new file beside path, calls fsync, renames it, and calls fsync for
-// the directory. A process that is killed may leave that file, whose name is that of
-// path with a number and .tmp: no call reads or removes it. The new file has the
-// permissions of the old one, or else 0600. If path is a symbolic link, the link is
-// replaced. On Windows, the directory is not synced.
+// the directory. If that last step fails, the error matches [ErrNotSynced]: the path
+// names the new file, and perhaps the old one again after a crash of the machine. Where
+// directories cannot be synced at all, as on Windows and some network file systems, that
+// is no error, and the same may happen.
+//
+// The new file has the permissions of the old one, and its owner and group as far as the
+// process may set them; a group that it has instead may do no more than others. Access
+// control lists and other attributes are not kept. If there is no old file, the new one has 0600. If
+// path is a symbolic link, the link is replaced, wherever it leads.
+//
+// A process that is killed may leave its new file, whose name is that of path, cut off
+// after 100 bytes, with .snapfile-, a number and .tmp. The next Save to path removes it.
+// It can tell it from one that is being written by a lock (flock); where there are none,
+// such as on Windows, it removes nothing.
 //
 // Save panics if r is nil.
 func Save[K comparable, V any](path string, r *shardedregistry.Registry[K, V], f Format[K, V]) error {
@@ -62,6 +74,7 @@ type file interface {
 	io.WriteCloser
 	Sync() error
 	Base() string // its name
+	Release()     // lets others remove it, if it has that name still
 }
 
 // save makes the file name in d what write writes. Write may be a codec's, and panic.
@@ -78,6 +91,7 @@ func save(d folder, name string, write func(io.Writer) error) (err error) {
 		if !renamed {
 			d.Remove(f.Base())
 		}
+		f.Release()
 	}()
 	if err := write(f); err != nil {
 		return err
@@ -93,8 +107,8 @@ func save(d folder, name string, write func(io.Writer) error) (err error) {
 		return fmt.Errorf("snapfile: %w", err)
 	}
 	renamed = true
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("snapfile: fsync of the directory: %w", err)
+	if err := d.Sync(); err != nil && !cannotSync(err) {
+		return fmt.Errorf("%w: %w", ErrNotSynced, err)
 	}
 	return nil
 }
@@ -114,30 +128,172 @@ func split(path string) (directory, string) {
 }
 
 // osFile is a file on a disk.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	held *os.File // by which the file is locked, also when it was closed; or nil
+}
 
 func (f osFile) Base() string { return filepath.Base(f.Name()) }
 
+func (f osFile) Release() {
+	if f.held != nil {
+		f.held.Close()
+	}
+}
+
 func (d directory) in(name string) string { return string(d) + name }
 
+// Create makes a file that is locked where files can be, and removes those that were to
+// become becomes, too, and that nobody has locked any more.
 func (d directory) Create(becomes string) (file, error) {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(d.in(becomes)); err == nil {
-		if !info.Mode().IsRegular() {
-			return nil, &fs.PathError{Op: "save", Path: d.in(becomes), Err: errors.New("not a regular file")}
-		}
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(string(d), becomes+".*.tmp")
+	old, err := d.replaced(becomes)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(mode); err != nil {
-		f.Close()
-		os.Remove(f.Name())
+	start := stem(becomes) + mark
+	d.sweep(start)
+	f, err := d.create(start)
+	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	if old == nil {
+		return f, nil
+	}
+	if err := f.resemble(old); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		f.Release()
+		return nil, err
+	}
+	return f, nil
+}
+
+// replaced returns the file that a new one of this name replaces, or that a link of this name
+// leads to, or nil if there is none.
+func (d directory) replaced(name string) (fs.FileInfo, error) {
+	info, err := os.Lstat(d.in(name))
+	if err != nil {
+		return nil, nil // what is wrong with the path shows when a file is made beside it
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if info, err = os.Stat(d.in(name)); err != nil || !info.Mode().IsRegular() {
+			return nil, nil
+		}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "save", Path: d.in(name), Err: errors.New("not a regular file")}
+	}
+	return info, nil
+}
+
+// The name of a new file is the stem of that which it will have, mark, a number, and suffix.
+const (
+	mark        = ".snapfile-"
+	suffix      = ".tmp"
+	longestStem = 100 // of a stem. Names of more than 255 bytes are too long, and on some disks of more than 143.
+)
+
+// stem returns what the name of a new file begins with. It does not cut characters.
+func stem(name string) string {
+	if len(name) <= longestStem {
+		return name
+	}
+	n := longestStem
+	for n > 0 && !utf8.RuneStart(name[n]) {
+		n--
+	}
+	return name[:n]
+}
+
+// errLocked says that another open file has the lock.
+var errLocked = errors.New("locked")
+
+// create makes a file whose name begins with start. Another Save may take it for that of one
+// that was killed, as long as it is not locked: then another file takes its place.
+func (d directory) create(start string) (f osFile, err error) {
+	for range 100 {
+		f.File, err = os.CreateTemp(string(d), start+"*"+suffix)
+		if err != nil {
+			return f, err
+		}
+		if f.held, err = os.OpenFile(f.Name(), os.O_RDWR, 0); err == nil {
+			err = lock(f.held)
+			switch {
+			case err == nil && same(f.held, f.Name()):
+				return f, nil
+			case err != nil && !errors.Is(err, errLocked): // files cannot be locked here, nor perhaps renamed while they are open
+				f.held.Close()
+				f.held = nil
+				return f, nil
+			}
+			f.held.Close()
+		}
+		f.Close()
+		os.Remove(f.Name())
+	}
+	return f, &fs.PathError{Op: "create", Path: f.Name(), Err: errors.Join(errors.New("each new file is taken away"), err)}
+}
+
+// same reports whether path is the name of f.
+func same(f *os.File, path string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Lstat(path)
+	return err == nil && os.SameFile(a, b)
+}
+
+// resemble gives f the permissions, the owner and the group of another, as far as possible.
+func (f osFile) resemble(old fs.FileInfo) error {
+	mode := old.Mode().Perm()
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	uid, gid, ok := owners(old)
+	myUID, myGID, _ := owners(now)
+	if ok && (uid != myUID || gid != myGID) && f.Chown(uid, gid) != nil && gid != myGID && f.Chown(-1, gid) != nil {
+		mode &^= 0o070 &^ (mode << 3) // what is for that group is not for this one
+	}
+	return f.Chmod(mode)
+}
+
+// sweep removes what was left behind of the files whose names begin with start. It is no
+// error if that fails.
+func (d directory) sweep(start string) {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return
+	}
+	names, _ := f.Readdirnames(-1)
+	f.Close()
+	for _, name := range names {
+		number, ok := strings.CutPrefix(name, start)
+		if !ok {
+			continue
+		}
+		if number, ok = strings.CutSuffix(number, suffix); ok && number != "" && strings.Trim(number, "0123456789") == "" {
+			removeLeft(d.in(name))
+		}
+	}
+}
+
+// removeLeft removes a new file that nobody has locked.
+func removeLeft(path string) {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // as some network file systems ask for, to lock it
+	if err != nil {
+		if f, err = os.Open(path); err != nil {
+			return
+		}
+	}
+	defer f.Close()
+	if lock(f) == nil && same(f, path) {
+		os.Remove(path)
+	}
 }
 
 func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }

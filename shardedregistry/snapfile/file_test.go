@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
 )
@@ -153,6 +154,67 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// Each name that a file may have will do, and so will new ones beside it.
+func TestSaveLongNames(t *testing.T) {
+	dir, r := t.TempDir(), three(t)
+	for _, name := range []string{strings.Repeat("n", 240), strings.Repeat("n", 241), strings.Repeat("n", 255), "x" + strings.Repeat("ö", 127)} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Skip(err) // not here
+		}
+		if err := snapfile.Save(path, r, raw); err != nil {
+			t.Errorf("Save to a name of %d bytes = %v", len(name), err)
+		}
+		if _, err := snapfile.Load(path, config{}, raw); err != nil {
+			t.Error(err)
+		}
+		if part := snapfile.Stem(name); !utf8.ValidString(part) || !strings.HasPrefix(name, part) || len(part) < 99 || len(part) > 100 {
+			t.Errorf("a new file's name begins with %q", part)
+		}
+	}
+	if all := names(t, dir); len(all) != 4 {
+		t.Errorf("they leave %q", all)
+	}
+}
+
+// A link is replaced, wherever it leads, and what it leads to stays.
+func TestSaveReplacesLinks(t *testing.T) {
+	dir, r := t.TempDir(), three(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(in("folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in("file"), []byte("stays"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"folder", "file", "nothing"} {
+		link := in("to " + to)
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+		if err := snapfile.Save(link, r, raw); err != nil {
+			t.Errorf("Save to a link to a %s = %v", to, err)
+			continue
+		}
+		mode := fs.FileMode(0o600)
+		if to == "file" {
+			mode = 0o640
+		}
+		if info, err := os.Lstat(link); err != nil || runtime.GOOS != "windows" && info.Mode() != mode {
+			t.Errorf("the link to a %s has become %v, %v, want %v", to, info.Mode(), err, mode)
+		}
+		if _, err := snapfile.Load(link, config{}, raw); err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := os.ReadFile(in("file")); string(text) != "stays" || err != nil {
+		t.Errorf("the file behind the link has become %q, %v", text, err)
+	}
+	if all := fmt.Sprint(names(t, dir), names(t, in("folder"))); all != "[file folder to file to folder to nothing] []" {
+		t.Errorf("there are %s", all)
+	}
+}
+
 // Calls that run at once leave one whole file.
 func TestSavesAtOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -187,6 +249,7 @@ type powered struct {
 	fails bool // an operation fails instead
 
 	open    int // files that were not closed
+	held    int // and not released
 	strange int // removals of what was not there
 }
 
@@ -223,7 +286,7 @@ func (p *powered) change(do func(names map[string]*poweredFile)) error {
 
 func (p *powered) Create(becomes string) (snapfile.File, error) {
 	f := &poweredFile{of: p, base: becomes + ".1.tmp"}
-	return f, p.change(func(names map[string]*poweredFile) { names[f.base] = f; p.open++ })
+	return f, p.change(func(names map[string]*poweredFile) { names[f.base] = f; p.open++; p.held++ })
 }
 
 func (p *powered) Rename(from, to string) error {
@@ -240,6 +303,7 @@ func (p *powered) Remove(name string) error {
 func (p *powered) Sync() error { return p.step(func() { p.names = p.names[len(p.names)-1:] }) }
 
 func (f *poweredFile) Base() string { return f.base }
+func (f *poweredFile) Release()     { f.of.held-- }
 func (f *poweredFile) Close() error { f.of.open--; return f.of.step(func() {}) }
 func (f *poweredFile) Sync() error  { return f.of.step(func() { f.synced = f.data }) }
 func (f *poweredFile) Write(b []byte) (n int, err error) {
@@ -286,6 +350,9 @@ func TestPowerLoss(t *testing.T) {
 			if err != nil && !errors.Is(err, errBoom) {
 				t.Fatal(err)
 			}
+			if now := string(p.files["a"].data); errors.Is(err, snapfile.ErrNotSynced) != (err != nil && now == is) {
+				t.Errorf("after %d operations the file is %q, and the error %v", left, now, err)
+			}
 			crashes++
 			p.afterwards("a", func(data []byte) {
 				switch {
@@ -300,8 +367,8 @@ func TestPowerLoss(t *testing.T) {
 			if now := string(p.files["a"].data); now != was && now != is || err == nil && now != is {
 				t.Errorf("after %d operations and %v the file is %q", left, err, now)
 			}
-			if fails && len(p.files) != 1 || p.open != 0 || p.strange != 0 {
-				t.Errorf("after an error of operation %d, %d files are left, %d are open, and %d that were not there were removed", left, len(p.files), p.open, p.strange)
+			if fails && len(p.files) != 1 || p.open != 0 || p.held != 0 || p.strange != 0 {
+				t.Errorf("after an error of operation %d, %d files are left, %d are open, %d held, and %d that were not there were removed", left, len(p.files), p.open, p.held, p.strange)
 			}
 			if err == nil {
 				break

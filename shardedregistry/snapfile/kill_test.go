@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,6 +58,12 @@ func TestKilled(t *testing.T) {
 			if v != first {
 				t.Fatalf("%s is %d, and 0 is %d", k, v, first)
 			}
+		}
+		if err := snapfile.Save(path, r, raw); err != nil {
+			t.Fatal(err)
+		}
+		if all := names(t, filepath.Dir(path)); len(all) != 1 && runtime.GOOS != "windows" {
+			t.Errorf("after the next Save there are %q", all)
 		}
 	}
 }

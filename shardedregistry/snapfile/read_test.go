@@ -159,6 +159,9 @@ func TestForeign(t *testing.T) {
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "at byte ") {
 			t.Errorf("%s: Read = %v, %v", what, r, err)
 		}
+		if about := strings.Contains(want, "a version must"); about != errors.Is(err, shardedregistry.ErrInvalidVersion) {
+			t.Errorf("%s: whether %v matches ErrInvalidVersion is %v", what, err, !about)
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ const longest = 1 << 30
 
 // Write writes what r holds at one instant to w. An error is that of w or of a codec,
 // or says that a key cannot be read back; what was written by then is no whole file.
+// Versions above [shardedregistry.MaxRestored], which Read would not accept, are an
+// error that matches [shardedregistry.ErrInvalidVersion], before anything is written.
 //
 // Write panics if w or r is nil.
 func Write[K comparable, V any](w io.Writer, r *shardedregistry.Registry[K, V], f Format[K, V]) error {
@@ -36,7 +38,10 @@ func Write[K comparable, V any](w io.Writer, r *shardedregistry.Registry[K, V], 
 		panic("snapfile: Write called with a nil registry")
 	}
 	s := r.Snapshot()
-	last := shardedregistry.LastVersion(r) // after the snapshot: see Restore
+	last := shardedregistry.LastVersion(r)  // after the snapshot: see Restore
+	if last > shardedregistry.MaxRestored { // no version of the snapshot is above last
+		return fmt.Errorf("snapfile: version %d cannot be restored: %w", last, shardedregistry.ErrInvalidVersion)
+	}
 	f = f.withDefaults()
 	e := encoder{w: bufio.NewWriter(w)}
 	e.header(s.Len(), last)

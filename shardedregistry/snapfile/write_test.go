@@ -3,8 +3,10 @@ package snapfile_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,6 +46,38 @@ func TestWriterFails(t *testing.T) {
 	}
 	wantPanic(t, "snapfile: Write called with a nil writer", func() { snapfile.Write(nil, r, raw) })
 	wantPanic(t, "snapfile: Write called with a nil registry", func() { snapfile.Write(io.Discard, nil, raw) })
+}
+
+// What Load would refuse is no file: Save says so, and the old file stays.
+func TestSaveOfVersionsThatAreTooHigh(t *testing.T) {
+	const most = shardedregistry.MaxRestored
+	none := func(func(entry) bool) {}
+	path := filepath.Join(t.TempDir(), "a")
+	r, err := shardedregistry.Restore(config{}, most-1, none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := r.Put("a", 1); v != most || err != nil {
+		t.Fatalf("Put = %d, %v", v, err)
+	}
+	if err := snapfile.Save(path, r, raw); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(contents(r))
+	r.Delete("a") // is the highest version then, which no entry has
+	for range 2 {
+		if err := snapfile.Save(path, r, raw); !errors.Is(err, shardedregistry.ErrInvalidVersion) {
+			t.Errorf("Save of version 2^60 = %v", err)
+		}
+		var b bytes.Buffer
+		if err := snapfile.Write(&b, r, raw); !errors.Is(err, shardedregistry.ErrInvalidVersion) || b.Len() > 0 {
+			t.Errorf("Write of version 2^60 = %v, after %d bytes", err, b.Len())
+		}
+		if again, err := snapfile.Load(path, config{}, raw); err != nil || fmt.Sprint(contents(again)) != want {
+			t.Errorf("Load = %v, %v", again, err)
+		}
+		r.Put("a", 2)
+	}
 }
 
 // codec does what its fields say, or else what String does.
