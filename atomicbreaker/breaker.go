@@ -92,7 +92,12 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error 
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, fn)
+	returned := false
+	defer p.failUnless(&returned)
+	err = fn(ctx)
+	returned = true
+	p.done(ctx, err)
+	return err
 }
 
 // RecordSuccess reports a success without a permit. It clears the failures of a closed

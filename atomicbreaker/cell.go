@@ -34,9 +34,6 @@ const (
 // filterSlot returns the index of the slot of the cells with a hash.
 func filterSlot(hash uint64) uint64 { return hash >> (64 - filterBits) }
 
-// free reports whether every key with a hash is absent for sure.
-func (g *group[K]) free(hash uint64) bool { return g.freeSlot(filterSlot(hash)) }
-
 // freeSlot reports whether every key with a slot is absent for sure.
 func (g *group[K]) freeSlot(slot uint64) bool {
 	s := g.filter.Load()
@@ -47,7 +44,7 @@ func (g *group[K]) freeSlot(slot uint64) bool {
 // time. Its word says so to callers that use it; they wait until it has left, and find
 // again.
 func (g *group[K]) find(k K, hash uint64) *cell[K] {
-	if g.free(hash) {
+	if g.freeSlot(filterSlot(hash)) {
 		return nil
 	}
 	return g.cells.Load(k)

@@ -43,13 +43,15 @@ func matches(err error, targets ...error) bool {
 	return false
 }
 
-// outcome classifies the error of a call. It runs user code. A nil s means the
-// defaults.
-func (s *settings) outcome(ctx context.Context, err error) Outcome {
-	if s == nil || s.classify == nil {
-		return Classify(ctx, err)
+// outcome classifies the error of a call. It runs user code; if that does not return, it
+// calls instead while it unwinds. A nil s means the defaults.
+func (s *settings) outcome(ctx context.Context, err error, instead func()) Outcome {
+	classify, o := Classify, Failure
+	if s != nil && s.classify != nil {
+		classify = s.classify
 	}
-	if o := s.classify(ctx, err); o == Success || o == Ignored {
+	orElse(func() { o = classify(ctx, err) }, instead)
+	if o == Success || o == Ignored {
 		return o
 	}
 	return Failure

@@ -73,10 +73,9 @@ type change struct {
 	seen     word      // the word before with the result that ends its generation, or zero
 }
 
-// swap is the CAS of every transition, from a word that was read as was and is
-// as good as w. If it begins a generation and there is a listener, it publishes
-// the event, and returns what the caller must deliver when it has nothing else
-// left to do.
+// swap is the CAS of every transition, from was to x.next; w is was as the settings read
+// it. If it begins a generation and there is a listener, it publishes the event, and
+// returns what the caller must deliver when it has nothing else left to do.
 //
 // Without a time in x the clock is read here, after the word and before next is
 // there: so events are in the order of their times.
@@ -243,9 +242,8 @@ func (c *core) idle(now time.Duration) time.Duration {
 	return now - time.Duration(c.touched.Load())
 }
 
-// forgotten reports whether a word at now is of a key that was not of interest for so
-// long that it is as good as healthy, and not so yet. now must have been read after
-// the word.
+// forgotten reports whether ForgetAfter has passed at now for a key whose word is not that
+// of a healthy one. now must have been read after the word.
 func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 	switch {
 	case s.forgetAfter == 0:
@@ -263,8 +261,8 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 
 // forget makes a cell healthy that was forgotten: it closes or retires the cell. It
 // reports whether there was anything to do; then the caller reads the word again, and asks
-// again unless the cell waits for its listener: that is not retired. w is the word was as
-// a living one, and now the time of it, for the caller; it is zero without a clock.
+// again unless the cell waits for its listener: that is not retired. w is was.living(), and
+// now the time that was read, or zero.
 func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Duration, did bool) {
 	if s.forgetAfter == 0 || w.mode() > halfOpen || w.mode() == closed && w == w.stay() {
 		return nil, 0, false

@@ -43,7 +43,7 @@ type eventQueue struct {
 
 // A queuedEvent says that the breaker has begun a generation.
 type queuedEvent struct {
-	below *queuedEvent // written before the push; then by the holder, and the one behind it in waiting
+	below *queuedEvent // while pushed, the event pushed before; in waiting, the next one. The holder's after the push
 	gen   uint32
 	event Event
 }

@@ -40,7 +40,12 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	if err != nil {
 		return result, err
 	}
-	return call(ctx, p, fn)
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn(ctx)
+	returned = true
+	p.done(ctx, err)
+	return result, err
 }
 
 // ExecuteGroup is Group.Do for a function with a result.
@@ -106,25 +111,6 @@ func checkCall(ctx context.Context, noFn bool) error {
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// call makes the call that p admits, and run one without a result.
-func call[T any](ctx context.Context, p Permit, fn func(context.Context) (T, error)) (result T, err error) {
-	returned := false
-	defer p.failUnless(&returned)
-	result, err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return result, err
-}
-
-func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
-	returned := false
-	defer p.failUnless(&returned)
-	err := fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return err
 }
 
 // orElse calls f. If f panics or calls runtime.Goexit, the same goroutine calls rest

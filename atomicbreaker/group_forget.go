@@ -71,8 +71,8 @@ func (c *cell[K]) sweepForgotten(w word) bool {
 	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 
-// reclaim looks for places of the open quota that belong to forgotten keys, after one
-// more key could not open. It does so once in a while.
+// reclaim sweeps for places of the open quota that belong to forgotten keys, after one
+// more key could not open: at most 64 times while a key is being forgotten.
 func (g *group[K]) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
 	s := g.set.Load().shared

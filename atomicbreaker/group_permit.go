@@ -35,7 +35,7 @@ func (p GroupPermit[K]) Done(err error) Verdict {
 	return p.done(nil, err) //lint:ignore SA1012 done takes none
 }
 
-// done is Done for a call whose context is known, or nil.
+// done is Done with the context of the call, which may be nil.
 func (p GroupPermit[K]) done(ctx context.Context, err error) Verdict {
 	if err == nil {
 		return p.Success()
@@ -48,14 +48,7 @@ func (p GroupPermit[K]) done(ctx context.Context, err error) Verdict {
 	default:
 		s = p.cell.set.Load()
 	}
-	classified := false
-	defer func() {
-		if !classified {
-			p.report(result{outcome: Failure}, s)
-		}
-	}()
-	o := s.outcome(ctx, err)
-	classified = true
+	o := s.outcome(ctx, err, func() { p.report(result{outcome: Failure}, s) })
 	return p.report(result{outcome: o}, s)
 }
 
@@ -177,6 +170,8 @@ func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
 
 // end ends report. If the cell has died without having changed since it admitted the call,
 // that stays good, and its result counts in the key's next cell.
+//
+// It goes back to group.report only if a cell has died.
 func (c *cell[K]) end(stay word, r result, s *settings, v Verdict, did step) Verdict {
 	switch {
 	case did.to.mode() != tombstone:

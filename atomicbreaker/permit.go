@@ -33,14 +33,7 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 	if p.core != nil {
 		s = p.core.set.Load()
 	}
-	classified := false
-	defer func() {
-		if !classified {
-			p.report(result{outcome: Failure}, s)
-		}
-	}()
-	o := s.outcome(ctx, err)
-	classified = true
+	o := s.outcome(ctx, err, func() { p.report(result{outcome: Failure}, s) })
 	return p.report(result{outcome: o}, s)
 }
 

@@ -61,7 +61,8 @@ type report struct {
 }
 
 // run makes the result take effect. The result of a call that was admitted in an
-// earlier stay is late. A tombstone is returned as it is.
+// earlier stay is late. A tombstone is returned as it is. In each round was is the word to
+// CAS from, and w that word as the settings read it.
 //
 // A CAS fails only when another caller's has succeeded.
 func (r *report) run() (Verdict, step) {
@@ -105,19 +106,18 @@ func (r *report) run() (Verdict, step) {
 				next, v = w.record(res, s)
 			}
 		}
-		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing takes
-		// effect when the word is read, or is counted in windows; the deadline of a late
-		// RecordFailure was still ahead after that. All others take effect by a CAS.
 		ok := true
-		switch {
-		case v == Tripped || v == Recovered:
-			next, ok = r.changeStay(was, w, &change{seen: next, acquired: acquired}, res, v)
-		case s.rules.last != 0 && w.mode() == closed && res.outcome != Ignored:
+		if v == Counted && w.mode() == closed && s.rules.last != 0 && res.outcome != Ignored {
 			if next, ok = c.remember(w, res.outcome == Failure, s); !ok {
 				continue
 			}
-			fallthrough
-		default:
+		}
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing takes
+		// effect when the word is read, or is counted in windows; the deadline of a late
+		// RecordFailure was still ahead after that. All others take effect by a CAS.
+		if v == Tripped || v == Recovered {
+			next, ok = r.changeStay(was, w, &change{seen: next, acquired: acquired}, res, v)
+		} else {
 			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {

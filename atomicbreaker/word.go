@@ -57,7 +57,8 @@ const (
 	leaseMask     = 1<<21 - 1
 
 	// watched says that successes count too: always in a Breaker with windows or
-	// totals, and in the windows of a cell from the first failure or slow call on.
+	// totals, and in the windows of a cell from the first failure or slow call on. A cell
+	// whose mark was replaced has it too, as nobody knows what is in its windows.
 	watched word = 1 << 35
 
 	// logged says that the failures are in a log; see failure_log.go.
