@@ -290,7 +290,7 @@ func (g *group[K]) read(k K) (view, *cell[K]) {
 
 // ResetAll closes the breakers of all keys, one by one. When it returns, the results of all
 // calls admitted before it began are Late, and those of calls admitted meanwhile may be; only
-// a healthy key whose events are being delivered stays as it is. The listener gets the events
+// a healthy key whose events are being delivered stays so. The listener gets the events
 // at the end.
 //
 // ResetAll is blocking on one bucket's mutex at a time, and on the listener. It takes
