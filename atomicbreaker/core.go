@@ -44,8 +44,6 @@ type owner interface {
 	// retireStale takes the cell out of the table if the word is still that, and by these
 	// settings of no more use.
 	retireStale(was word, s *settings) bool
-	// finishReport reports what is left of a result whose TripFunc has not returned.
-	finishReport(*report)
 	// notify calls the listener, and notified is called when that event counts as
 	// delivered.
 	notify(*Event)
@@ -198,12 +196,16 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 }
 
 // report reports the result of a call of a Breaker that was admitted in a stay. It counts the
-// call, and then a late result, and delivers events.
+// call, and then a late result, delivers events, and asks TripFuncs.
 func (c *core) report(stay word, r result, s *settings) Verdict {
 	s.counters.total(r.outcome)
 	v, did := c.record(stay, r, s)
 	s.counters.verdict(v)
 	did.owed.deliver()
+	if did.flags&asks != 0 {
+		v, did = c.ask(did.to)
+		did.owed.deliver()
+	}
 	return v
 }
 

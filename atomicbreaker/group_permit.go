@@ -162,31 +162,24 @@ func (g *group[K]) report(k K, since uint64, r result, s *settings) Verdict {
 }
 
 // report makes a result take effect that the cell has admitted in a stay, or a direct one.
-// Non-nil settings are those by which it was classified.
-func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
-	v, did := c.core.record(stay, r, c.set.Load())
-	return c.end(stay, r, s, v, did)
-}
-
-// end ends report. If the cell has died without having changed since it admitted the call,
-// that stays good, and its result counts in the key's next cell.
+// Non-nil settings are those by which it was classified. If the cell has died without having
+// changed since it admitted the call, that stays good, and its result counts in the key's
+// next cell.
 //
 // It goes back to group.report only if a cell has died.
-func (c *cell[K]) end(stay word, r result, s *settings, v Verdict, did step) Verdict {
+func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
+	v, did := c.record(stay, r, c.set.Load())
 	switch {
 	case did.to.mode() != tombstone:
 		c.finish(did, v)
+		if did.flags&asks != 0 {
+			v, did = c.ask(did.to)
+			c.finish(did, v)
+		}
 		return v
 	case !r.is(direct) && (stay.mode() != closed || did.to != stay.bury()):
 		return c.group.counters.verdict(v)
 	}
 	c.await()
-	r.how |= did.flags & asked
 	return c.group.report(c.key, c.since.Load(), r, s)
-}
-
-// finishReport reports what is left of a result whose TripFunc has not returned.
-func (c *cell[K]) finishReport(work *report) {
-	v, did := work.run()
-	c.end(work.stay, work.result, nil, v, did)
 }

@@ -64,50 +64,27 @@ func (p tripFunc) addTo(r *rules) error {
 	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true})
 }
 
-// askAll asks the functions of the windows in which the result was counted, until
-// one says that it opens the breaker. They run after the result was counted, and
-// the word is read again after them.
-func (r *report) askAll(w word) {
-	r.result.how |= asked
-	r.step.flags |= asked
-	if owed := r.step.owed; owed != nil {
-		r.step.owed = nil
-		r.call(owed.deliver) // or no event would be delivered while a function takes long
-	}
-	held := r.core.windows.Load()
-	if held == nil || held.stay != r.counted || !same(held.rules, r.settings.rules.windows) {
-		return // the stay is over, or the settings are
-	}
-	for i := range held.rules {
-		if held.rules[i].ask == nil {
-			continue
-		}
-		c := held.countsOf(r.settings.now(), i)
-		if r.result.outcome == Failure {
-			c.Consecutive = r.core.inARow(w) + 1
-		}
-		trips := false
-		if r.call(func() { trips = (*held.rules[i].ask)(c) }); trips {
-			r.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
-			return
+// ask asks the TripFuncs of a closed stay about a result that was counted there, until one
+// says that it opens the breaker, and opens it if nobody has ended the stay meanwhile. If a
+// function does not return, nothing is left to do.
+func (c *core) ask(stay word) (Verdict, step) {
+	work := report{core: c, settings: c.set.Load(), result: result{outcome: Ignored, how: tripping}, stay: stay.stay()}
+	if held := c.windowsOf(work.stay, work.settings); held != nil {
+		for i, w := range held.rules {
+			if w.ask == nil {
+				continue
+			}
+			n := held.countsOf(work.settings.now(), i)
+			if n.Consecutive = c.inARow(stay); (*w.ask)(n) {
+				work.full = tally{ReasonTripFunc, uint64(n.Failures), uint64(n.Calls)}
+				if v, did := work.run(); v != Late {
+					return v, did
+				}
+				break
+			}
 		}
 	}
-}
-
-// call runs user code. If that does not return, the same goroutine reports the
-// rest of the result while it unwinds.
-func (r *report) call(f func()) { orElse(f, r.finish) }
-
-// finish reports the rest of the result.
-func (r *report) finish() {
-	if of := r.core.owner; of != nil {
-		rest := *r // or every report would be on the heap
-		of.finishReport(&rest)
-		return
-	}
-	v, did := r.run()
-	r.settings.counters.verdict(v)
-	did.owed.deliver()
+	return Counted, step{to: stay}
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that

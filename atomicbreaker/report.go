@@ -30,7 +30,7 @@ const (
 	expired                    // the time of the open word has passed
 
 	// Of both.
-	asked    // TripFuncs were asked
+	asks     // TripFuncs are to be asked about it, or have said that the breaker is to open
 	withheld // the open quota keeps it from opening the breaker, or has kept it
 
 	// Of a step.
@@ -97,7 +97,7 @@ func (r *report) run() (Verdict, step) {
 		next, v := w.record(res, s)
 		if v == Tripped && w.mode() == closed && s.quota != nil {
 			if acquired = s.quota.acquire(s.openLimit); !acquired {
-				if res.is(tripping) { // it counts as any failure does
+				if res.outcome != Ignored && res.is(tripping) { // it counts as any failure does
 					r.result.how &^= tripping
 					r.result.open, r.refused = 0, true
 					continue
@@ -121,7 +121,9 @@ func (r *report) run() (Verdict, step) {
 			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {
-			r.step.to = next
+			if r.step.to = next; v == Counted && r.in && res.is(bad) && s.rules.asks {
+				r.step.flags |= asks
+			}
 			return v, r.step
 		}
 		atomics.Backoff(failed)
@@ -199,10 +201,10 @@ func (r result) reason(w word, v Verdict, full tally) Reason {
 		return ReasonRecordSuccess
 	case v == Recovered:
 		return ReasonRecovered
-	case r.is(tripping):
-		return ReasonTrip
 	case w.mode() == closed && full.why != 0:
 		return full.why
+	case r.is(tripping):
+		return ReasonTrip
 	case w.mode() == closed:
 		return ReasonThreshold
 	case r.is(direct):
@@ -235,11 +237,11 @@ func (r *report) forget(was, w word) (again bool) {
 // the reporter sees a word that is leaving or dead.
 func (r *report) count(w word) (again bool) {
 	s := r.settings
-	if r.in && r.counted == w.stay() {
+	if r.in && r.counted == w.stay() || r.result.is(tripping) {
 		return false
 	}
 	r.full = tally{} // a window that was full in another stay opens nothing in this one
-	if len(s.rules.windows) == 0 || w.mode() != closed || r.result.outcome == Ignored || r.result.is(tripping) {
+	if len(s.rules.windows) == 0 || w.mode() != closed || r.result.outcome == Ignored {
 		return false
 	}
 	isBad := r.result.is(bad)
@@ -252,9 +254,5 @@ func (r *report) count(w word) (again bool) {
 	}
 	full, ok := r.core.count(w.stay(), r.result, s, at)
 	r.full, r.step.at, r.in, r.counted = full, at, ok, w.stay()
-	if ok && isBad && s.rules.asks && full.why == 0 && !r.result.is(asked) {
-		r.askAll(w)
-		return true
-	}
 	return r.core.owner != nil || !ok
 }

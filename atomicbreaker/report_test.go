@@ -139,26 +139,6 @@ func TestWindowsSumUntilNow(t *testing.T) {
 	})
 }
 
-// A late result counts as such also if its TripFunc does not return.
-func TestLateThoughTheFunctionPanics(t *testing.T) {
-	for name, then := range map[string]func(){"return": func() {}, "panic": func() { panic("TripFunc") }} {
-		var b *Breaker
-		b = MustNew(Config{Policy: TripFunc(time.Minute, 0, func(Counts) bool {
-			b.Reset()
-			then()
-			return false
-		})})
-		p, _ := b.Allow()
-		func() {
-			defer func() { recover() }()
-			p.Failure()
-		}()
-		if n := b.Stats().Late; n != 1 {
-			t.Errorf("%s: %d late results, want 1", name, n)
-		}
-	}
-}
-
 // A key that was stored for a slow call, which is not slow by the settings that Update has
 // brought meanwhile, does not stay.
 func TestNotSlowAnyMore(t *testing.T) {

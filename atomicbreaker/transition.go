@@ -13,12 +13,12 @@ import (
 // counts the results of a closed word.
 func (w word) record(r result, s *settings) (next word, v Verdict) {
 	switch {
-	case w.mode() == disabled || w.mode() == closed && r.outcome == Ignored:
+	case w.mode() == disabled:
 		return w, Counted
 	case w.mode() == closed && !r.is(withheld) && (r.is(tripping|reached) || r.outcome == Failure && w.trips(s)):
 		return w, Tripped
-	case w.mode() == closed && r.outcome == Failure && w.trips(s):
-		return w, Counted // it is withheld, and the next failure may open the key
+	case w.mode() == closed && (r.outcome == Ignored || r.outcome == Failure && w.trips(s)):
+		return w, Counted // if it is withheld, the next failure may open the key
 	case w.mode() == closed && r.outcome == Failure:
 		return w.miss(s), Counted
 	case w.mode() == closed:
