@@ -33,9 +33,9 @@ func rate(n, of int) float64 {
 // returns true. If slow is zero, calls are not timed. For the window see FailureRate.
 //
 // The caller that reports a failure or slow call of a closed breaker runs trip at most once
-// for it, outside of any lock and with that call counted, so trip must be safe for
-// concurrent use. If it panics or calls runtime.Goexit, the result counts without opening
-// the breaker.
+// for it, outside of any lock and after that call has counted, so trip must be safe for
+// concurrent use. If the breaker has changed its state or was reset meanwhile, true opens
+// nothing. If trip panics or calls runtime.Goexit, nothing is lost but its answer.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
 	return tripFunc{window, slow, &trip}
 }
