@@ -431,7 +431,7 @@ func (r *report) run() (Verdict, step) {
 			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {
-			if r.step.to = next; v == Counted && r.in && res.is(bad) && s.rules.asks {
+			if r.step.to = next; v == Counted && r.in && res.is(bad) && s.rules.asks && r.step.flags&withheld == 0 {
 				r.step.flags |= asks
 			}
 			return v, r.step

@@ -165,6 +165,18 @@ func TestTripFuncsMayUseTheirBreaker(t *testing.T) {
 	wantState(t, b.State(), ab.Open)
 }
 
+// A failure that the open quota withholds is withheld once: the function is not asked too.
+func TestTripFuncsOfWithheldFailures(t *testing.T) {
+	asked := 0
+	policy := ab.AnyOf(ab.Consecutive(1), ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { asked++; return true }))
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: policy}, MaxOpen: 1})
+	wantVerdict(t, g.RecordFailure("open"), ab.Tripped)
+	wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+	if n := g.Stats().Withheld; n != 1 || asked != 0 {
+		t.Errorf("withheld %d times, asked %d times, want 1 and 0", n, asked)
+	}
+}
+
 func TestWrongTripFuncs(t *testing.T) {
 	yes := func(ab.Counts) bool { return true }
 	for want, p := range map[string]ab.Policy{
