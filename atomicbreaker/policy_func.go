@@ -32,10 +32,10 @@ func rate(n, of int) float64 {
 // TripFunc opens the breaker on a failure, or call slower than slow, after which trip
 // returns true. If slow is zero, calls are not timed. For the window see FailureRate.
 //
-// The caller that reports a failure or slow call of a closed breaker runs trip at most once
-// for it, outside of any lock and after that call has counted, so trip must be safe for
-// concurrent use. If the breaker has changed its state or was reset meanwhile, true opens
-// nothing. If trip panics or calls runtime.Goexit, nothing is lost but its answer.
+// The caller that reports a failure or slow call of a closed breaker runs trip once for it,
+// outside any lock and after the call has counted, so trip must be safe for concurrent
+// use. True opens nothing if the state has changed. A panic or runtime.Goexit loses
+// only the answer.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
 	return tripFunc{window, slow, &trip}
 }
