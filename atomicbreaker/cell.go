@@ -147,7 +147,8 @@ func (c *cell[K]) retire(w word) (dead bool) {
 func (c *cell[K]) await() { c.group.cells.CompareAndDelete(c.key, c) }
 
 // finish ends an operation on a living cell. It counts the verdict first, as a listener
-// may panic. Sweeps come last, as they call the listener for other keys.
+// may panic. Sweeps come last, as they call the listener for other keys: after the TripFuncs,
+// if they are to be asked.
 func (c *cell[K]) finish(did step, v Verdict) {
 	g := c.group
 	g.counters.verdict(v)
@@ -158,9 +159,10 @@ func (c *cell[K]) finish(did step, v Verdict) {
 	if did.owed != nil {
 		did.owed.deliver()
 	}
-	if g.linked.Load() >= g.sweepAt.Load() {
-		g.maybeSweep()
+	if did.flags&asks != 0 {
+		return
 	}
+	g.maybeSweep()
 	if did.flags&withheld != 0 {
 		g.reclaim()
 	}

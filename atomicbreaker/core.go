@@ -41,8 +41,8 @@ type core struct {
 
 // owner is what a core needs of its cell, without the type of the key.
 type owner interface {
-	// retireStale takes the cell out of the table if the word is still that, and by these
-	// settings of no more use.
+	// retireStale takes the cell out of the table if its word is still was, and the settings
+	// no longer need it.
 	retireStale(was word, s *settings) bool
 	// notify calls the listener, and notified is called when that event counts as
 	// delivered.
@@ -68,7 +68,7 @@ type change struct {
 	full     tally     // the window that opened the breaker, if one has
 	lost     int       // failures of a closed word, for the event if there is a listener
 	acquired bool      // whether a place of the open quota was taken
-	seen     word      // the word before with the result that ends its generation, or zero
+	seen     word      // for the event, a half-open word with its last probe counted; else zero
 }
 
 // swap is the CAS of every transition, from was to x.next; w is was as the settings read
@@ -129,7 +129,7 @@ func (s *step) add(owed *eventQueue, changed bool) {
 	}
 }
 
-// admit asks for admission until an answer takes effect. Timed says whether a
+// admit asks for admission until an answer takes effect. timed says whether a
 // closed breaker may have to know when the call began; otherwise it does not read
 // the settings. A tombstone is returned as it is.
 //
@@ -180,14 +180,13 @@ func (c *core) admit(timed bool) (step, error) {
 func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.Time) (a step, ok bool) {
 	x := change{next: next, why: ReasonProbeTimeout, at: at}
 	if c.forgotten(w, s, now) {
-		x.next, x.why = w.close(s), ReasonForgotten
-		a.flags = asNew
+		x.next, x.why, a.flags = w.close(s), ReasonForgotten, asNew
 	} else {
 		c.touch(now, 0)
-	}
-	if w.mode() == open && a.flags&asNew == 0 {
-		x.why = ReasonOpenTimeout
-		c.notePeriod(w, next)
+		if w.mode() == open {
+			x.why = ReasonOpenTimeout
+			c.notePeriod(w, next)
+		}
 	}
 	// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
 	a.owed, ok = c.swap(s, w, w, &x)
@@ -196,7 +195,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 }
 
 // report reports the result of a call of a Breaker that was admitted in a stay. It counts the
-// call, and then a late result, delivers events, and asks TripFuncs.
+// call, and then a late result, delivers the events, asks TripFuncs, and delivers theirs.
 func (c *core) report(stay word, r result, s *settings) Verdict {
 	s.counters.total(r.outcome)
 	v, did := c.record(stay, r, s)
@@ -209,13 +208,13 @@ func (c *core) report(stay word, r result, s *settings) Verdict {
 	return v
 }
 
-// record makes the result of a call that was admitted in a stay take effect. By s it is
-// slow, or not.
+// record makes the result of a call that was admitted in a stay take effect. s decides
+// whether it was slow.
 func (c *core) record(stay word, r result, s *settings) (Verdict, step) {
 	if r.outcome == Failure || s.rules.tooSlow(r) {
 		r.how |= bad
 	}
-	work := report{core: c, settings: s, result: r, stay: stay}
+	work := report{core: c, result: r, stay: stay}
 	return work.run()
 }
 
@@ -354,9 +353,9 @@ func (r result) is(how flags) bool { return r.how&how != 0 }
 // A report is the work on one result. It belongs to its goroutine.
 type report struct {
 	core     *core
-	settings *settings
-	result   result
-	stay     word // the one that admitted the call, unless the result is direct
+	settings *settings // of the current round of run
+	result   result    // if Ignored and tripping, a TripFunc's answer
+	stay     word      // the one that admitted the call, unless the result is direct
 
 	in      bool  // whether the result was counted in windows
 	counted word  // then: of which stay
@@ -431,7 +430,7 @@ func (r *report) run() (Verdict, step) {
 			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {
-			if r.step.to = next; v == Counted && r.in && res.is(bad) && s.rules.asks && r.step.flags&withheld == 0 {
+			if r.step.to = next; v == Counted && r.countedIn(next) && res.is(bad) && s.rules.asks && r.step.flags&withheld == 0 {
 				r.step.flags |= asks
 			}
 			return v, r.step
@@ -439,6 +438,9 @@ func (r *report) run() (Verdict, step) {
 		atomics.Backoff(failed)
 	}
 }
+
+// countedIn reports whether the result has counted in the windows of a word's stay.
+func (r *report) countedIn(w word) bool { return r.in && r.counted == w.stay() }
 
 // of returns the result with the flags that depend on the word.
 func (r *report) of(w word) result {
@@ -464,7 +466,7 @@ func (r *report) of(w word) result {
 // or there is none, and the word that it left behind.
 func (r *report) changeCount(was, next word, res result) (to word, ok bool) {
 	c, s := r.core, r.settings
-	if r.in && c.owner != nil && next.mode() == closed && next.stay() == r.counted {
+	if c.owner != nil && r.countedIn(next) {
 		next |= watched
 	}
 	held := res.is(withheld) || r.refused
@@ -526,7 +528,7 @@ func (r result) reason(w word, v Verdict, full tally) Reason {
 // forget makes a key healthy that was forgotten, so that the result finds it so. It
 // reports whether the caller has to read the word again.
 func (r *report) forget(was, w word) (again bool) {
-	if r.now = 0; r.settings.forgetAfter == 0 || r.skipForget || r.in && r.counted == w.stay() {
+	if r.now = 0; r.settings.forgetAfter == 0 || r.skipForget || r.countedIn(w) {
 		return false
 	}
 	if w.mode() == closed && r.result.outcome == Success && r.settings.rules.last == 0 && len(r.settings.rules.windows) == 0 {
@@ -547,7 +549,7 @@ func (r *report) forget(was, w word) (again bool) {
 // the reporter sees a word that is leaving or dead.
 func (r *report) count(w word) (again bool) {
 	s := r.settings
-	if r.in && r.counted == w.stay() || r.result.is(tripping) {
+	if r.countedIn(w) || r.result.is(tripping) {
 		return false
 	}
 	r.full = tally{} // a window that was full in another stay opens nothing in this one

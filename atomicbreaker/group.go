@@ -178,7 +178,7 @@ func (g *group[K]) allow(k K) (GroupPermit[K], error) {
 			if begun := g.set.Load().shared.callStart(); begun != 0 {
 				return GroupPermit[K]{&g.healthy, k, bitsFor(absentBits(n), begun)}, nil
 			}
-			return GroupPermit[K]{&g.healthy, k, uint64(absentBits(n)) | 1 + filterSlot(h)}, nil
+			return GroupPermit[K]{&g.healthy, k, uint64(absentBits(n)) | (1 + filterSlot(h))}, nil
 		}
 		a, err := c.admit(c.set.Load().rules.slow)
 		switch {

@@ -29,13 +29,13 @@ func rate(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// TripFunc opens the breaker on a failure, or call slower than slow, after which trip
-// returns true. If slow is zero, calls are not timed. For the window see FailureRate.
+// TripFunc asks trip after each failure, and each call slower than slow, whether to open
+// the breaker. If slow is zero, calls are not timed. For the window see FailureRate.
 //
-// The caller that reports a failure or slow call of a closed breaker runs trip once for it,
-// outside any lock and after the call has counted, so trip must be safe for concurrent
-// use. True opens nothing if the state has changed. A panic or runtime.Goexit loses
-// only the answer.
+// The caller that reports the call to a closed breaker runs trip, at most once, outside any
+// lock and after the call has counted, so trip must be safe for concurrent use. True opens
+// nothing if the breaker has changed or was reset since, or its key has left the group. A
+// panic or runtime.Goexit loses only the answer.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
 	return tripFunc{window, slow, &trip}
 }
@@ -64,35 +64,39 @@ func (p tripFunc) addTo(r *rules) error {
 	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true})
 }
 
-// ask asks the TripFuncs of a closed stay about a result that was counted there, until one
-// says that it opens the breaker, and opens it if nobody has ended the stay meanwhile. If a
-// function does not return, nothing is left to do.
-func (c *core) ask(stay word) (Verdict, step) {
-	work := report{core: c, settings: c.set.Load(), result: result{outcome: Ignored, how: tripping}, stay: stay.stay()}
-	if held := c.windowsOf(work.stay, work.settings); held != nil {
-		for i, w := range held.rules {
-			if w.ask == nil {
-				continue
+// ask asks the TripFuncs of a closed stay about a result that has counted there, and left w,
+// until one says that it opens the breaker. It opens the breaker unless somebody has ended the
+// stay meanwhile. If a function does not return, nothing is left to do.
+func (c *core) ask(w word) (Verdict, step) {
+	s, held := c.set.Load(), c.windows.Load()
+	if held == nil || held.stay != w.stay() {
+		return Counted, step{to: w} // the stay is over
+	}
+	for i, rule := range held.rules {
+		if rule.ask == nil {
+			continue
+		}
+		n := held.countsOf(s.now(), i)
+		if n.Calls == 0 {
+			continue // Update has brought other windows since, or they have gone on
+		}
+		if n.Consecutive = c.inARow(w); (*rule.ask)(n) {
+			work := report{core: c, result: result{outcome: Ignored, how: tripping}, stay: w.stay(), full: tally{ReasonTripFunc, uint64(n.Failures), uint64(n.Calls)}}
+			if v, did := work.run(); v != Late {
+				return v, did
 			}
-			n := held.countsOf(work.settings.now(), i)
-			if n.Consecutive = c.inARow(stay); (*w.ask)(n) {
-				work.full = tally{ReasonTripFunc, uint64(n.Failures), uint64(n.Calls)}
-				if v, did := work.run(); v != Late {
-					return v, did
-				}
-				break
-			}
+			break
 		}
 	}
-	return Counted, step{to: stay}
+	return Counted, step{to: w}
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that
 // counts its slow calls.
-func (w *windows) countsOf(now time.Duration, i int) (c Counts) {
-	w.add(&c, now, i)
-	if w.rules[i].timed {
-		w.add(&c, now, i+1)
+func (h *windows) countsOf(now time.Duration, i int) (c Counts) {
+	h.add(&c, now, i)
+	if h.rules[i].timed {
+		h.add(&c, now, i+1)
 	}
 	return c
 }
@@ -125,11 +129,11 @@ func (c *core) counts(w word, s *settings) (n Counts) {
 	now, slow, failed := s.now(), false, false
 	for _, counting := range []bool{true, false} { // those first that count calls
 		for i := range held.rules {
-			w, seen := &held.rules[i], &failed
-			if w.why == ReasonSlowRate {
+			why, seen := held.rules[i].why, &failed
+			if why == ReasonSlowRate {
 				seen = &slow
 			}
-			if !*seen && counting == (w.why != ReasonFailureCount) {
+			if !*seen && counting == (why != ReasonFailureCount) {
 				*seen = true
 				held.add(&n, now, i)
 			}

@@ -177,6 +177,48 @@ func TestTripFuncsOfWithheldFailures(t *testing.T) {
 	}
 }
 
+// A function is asked about windows that hold the failure: not about empty ones that Update
+// has brought between the count and the question.
+func TestTripFuncsAreNotAskedAboutNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g *ab.Group[string]
+		c := func() ab.GroupConfig[string] {
+			policy := ab.TripFunc(time.Minute, 0, func(c ab.Counts) bool { return c.Failures == 0 })
+			return ab.GroupConfig[string]{
+				Default: ab.Config{OpenTimeout: time.Second, Policy: policy}, OnStateChange: func(string, ab.Event) {},
+			}
+		}
+		first := c()
+		first.OnStateChange = func(_ string, e ab.Event) {
+			if e.Reason == ab.ReasonForgotten { // it is delivered before the question
+				updateGroup(t, g, c())
+			}
+		}
+		g = ab.MustNewGroup(first)
+		g.Trip("k", 0)
+		time.Sleep(2 * time.Hour)
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+		wantState(t, g.State("k"), ab.Closed)
+	})
+}
+
+// The listener of another key may panic in a sweep. The function is asked first.
+func TestTripFuncsAreAskedBeforeSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { return true })
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default:       ab.Config{OpenTimeout: time.Second, Policy: policy},
+			OnStateChange: func(string, ab.Event) { panic("listener") },
+		})
+		for i := range 63 {
+			survives(func() { g.Trip(fmt.Sprint(i), 0) })
+		}
+		time.Sleep(2 * time.Hour)
+		survives(func() { g.RecordFailure("k") })
+		wantState(t, g.State("k"), ab.Open)
+	})
+}
+
 func TestWrongTripFuncs(t *testing.T) {
 	yes := func(ab.Counts) bool { return true }
 	for want, p := range map[string]ab.Policy{

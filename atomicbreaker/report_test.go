@@ -139,6 +139,18 @@ func TestWindowsSumUntilNow(t *testing.T) {
 	})
 }
 
+// A failure that was counted in windows, and then meets a disabled breaker, asks nobody.
+func TestDisabledBreakersAskNoTripFunc(t *testing.T) {
+	b := MustNew(Config{Policy: TripFunc(time.Minute, 0, func(c Counts) bool { t.Errorf("asked about %+v", c); return true })})
+	c := &b.core
+	r := report{core: c, settings: c.settings(), result: result{outcome: Failure, how: direct | bad}}
+	r.count(word(c.word.Load()))
+	b.Disable() // before the CAS of its first round
+	if v, did := r.run(); v != Counted || did.flags&asks != 0 {
+		t.Errorf("verdict %v, flags %b", v, did.flags)
+	}
+}
+
 // A key that was stored for a slow call, which is not slow by the settings that Update has
 // brought meanwhile, does not stay.
 func TestNotSlowAnyMore(t *testing.T) {

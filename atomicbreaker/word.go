@@ -247,7 +247,8 @@ func took(bits uint64, s *settings) time.Duration {
 // The transitions that results make, as functions of the word and the settings.
 
 // record returns the word with a result counted, and the verdict on it. If that is Tripped
-// or Recovered, the caller opens or closes the word.
+// or Recovered, the caller opens or closes the word, and next is for the event: a half-open
+// word has the last probe counted.
 func (w word) record(r result, s *settings) (next word, v Verdict) {
 	switch {
 	case w.mode() == disabled:
@@ -270,11 +271,13 @@ func (w word) record(r result, s *settings) (next word, v Verdict) {
 // counts.
 func (w word) recordClosed(r result, s *settings) (next word, v Verdict) {
 	row := w & failsMask
-	last := r.outcome == Failure && s.rules.threshold != 0 && uint32(row) >= s.rules.threshold-1
+	enough := r.outcome == Failure && s.rules.threshold != 0 && uint32(row) >= s.rules.threshold-1
 	switch {
-	case !r.is(withheld) && (last || r.is(tripping|reached)):
+	case !r.is(withheld) && (enough || r.is(tripping|reached)):
 		return w, Tripped
-	case last, r.outcome == Ignored, s.rules.last != 0: // if it is withheld, the next failure may open the key
+	case enough: // the next failure may open the key
+		return w, Counted
+	case r.outcome == Ignored || s.rules.last != 0:
 		return w, Counted
 	case r.outcome == Failure && (s.rules.threshold != 0 || s.rules.inARow):
 		return w.flagged() | min(row+1, failsMask), Counted
