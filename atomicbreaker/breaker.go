@@ -7,7 +7,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Breaker stops calls to something that keeps failing, and finds out by a few of them
+// Breaker stops calls to something that keeps failing, and lets a few through to find out
 // whether it works again.
 //
 // The zero Breaker is closed and has the default settings. Do not copy a Breaker after
@@ -78,8 +78,8 @@ func (b *Breaker) allowSlow() (Permit, error) {
 	return p, nil
 }
 
-// Do calls fn if the breaker admits it, and returns its error, on which Config.Classify
-// decides, or that of Allow. If fn panics or calls runtime.Goexit, the call has failed, and
+// Do calls fn if the breaker admits it, and returns its error, which Config.Classify
+// classifies; a rejection is the error of Allow. If fn panics or calls runtime.Goexit, the call has failed, and
 // the panic goes on. If ctx is already done, Do returns its cause. It panics if ctx or fn
 // is nil.
 //

@@ -162,7 +162,9 @@ func (c *cell[K]) finish(did step, v Verdict) {
 	if did.flags&asks != 0 {
 		return
 	}
-	g.maybeSweep()
+	if g.linked.Load() >= g.sweepAt.Load() {
+		g.maybeSweep()
+	}
 	if did.flags&withheld != 0 {
 		g.reclaim()
 	}

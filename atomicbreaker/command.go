@@ -147,25 +147,25 @@ func (g *Group[K]) command(k K, m command) {
 
 // Reset is Breaker.Reset for k.
 //
-// Reset is lock-free or blocking, and takes effect, as Group says.
+// Reset is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 
 // Trip is Breaker.Trip for k.
 //
-// Trip is lock-free or blocking, and takes effect, as Group says.
+// Trip is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
 // HalfOpen is Breaker.HalfOpen for k.
 //
-// HalfOpen is lock-free or blocking, and takes effect, as Group says.
+// HalfOpen is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) HalfOpen(k K) { g.command(k, toHalfOpen()) }
 
 // ForceOpen is Breaker.ForceOpen for k, until ResetAll too.
 //
-// ForceOpen is lock-free or blocking, and takes effect, as Group says.
+// ForceOpen is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) ForceOpen(k K) { g.command(k, toForceOpen()) }
 
 // Disable is Breaker.Disable for k, until ResetAll too.
 //
-// Disable is lock-free or blocking, and takes effect, as Group says.
+// Disable is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) Disable(k K) { g.command(k, toDisable()) }

@@ -36,7 +36,7 @@ type Config struct {
 	// or 365 days if that is less or OpenTimeout is negative.
 	MaxOpenTimeout time.Duration
 
-	// Jitter is the random part of an open time, from 0 to 1: the time is drawn evenly from
+	// Jitter is the random part of an open time, from 0 to 1: the time is drawn evenly
 	// between 1-Jitter of it and all of it. Of Trip(d), only Trip(0) has jitter.
 	Jitter float64
 

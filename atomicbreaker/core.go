@@ -198,7 +198,8 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 // call, and then a late result, delivers the events, asks TripFuncs, and delivers theirs.
 func (c *core) report(stay word, r result, s *settings) Verdict {
 	s.counters.total(r.outcome)
-	v, did := c.record(stay, r, s)
+	work := report{core: c, result: r, stay: stay}
+	v, did := work.run()
 	s.counters.verdict(v)
 	did.owed.deliver()
 	if did.flags&asks != 0 {
@@ -206,16 +207,6 @@ func (c *core) report(stay word, r result, s *settings) Verdict {
 		did.owed.deliver()
 	}
 	return v
-}
-
-// record makes the result of a call that was admitted in a stay take effect. s decides
-// whether it was slow.
-func (c *core) record(stay word, r result, s *settings) (Verdict, step) {
-	if r.outcome == Failure || s.rules.tooSlow(r) {
-		r.how |= bad
-	}
-	work := report{core: c, result: r, stay: stay}
-	return work.run()
 }
 
 // touch notes that a probe was admitted, or the key of a cell of interest, at a time
@@ -392,6 +383,9 @@ func (r *report) run() (Verdict, step) {
 		r.settings = s
 		if r.result.outcome != Ignored {
 			w = w.under(s)
+		}
+		if r.result.how &^= bad; r.result.outcome == Failure || s.rules.tooSlow(r.result) {
+			r.result.how |= bad
 		}
 		if r.forget(was, w) {
 			continue

@@ -1,11 +1,8 @@
 // Package atomicbreaker provides lock-free circuit breakers: a Breaker for one dependency, or a Group with one for
 // every key.
 //
-// The module has four packages. Choose by what your goroutines share:
-//   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
-//   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
-//   - oncecache: resources (meters, engines, clients). It creates one per key, and closes it after its last use.
-//   - shardedregistry: data with versions. It compares, updates, indexes and watches entities.
+// Its siblings are cowchangeset for trails of changes, oncecache for expensive resources, and shardedregistry for data with
+// versions.
 //
 // Zero values are ready to use:
 //
@@ -18,13 +15,15 @@
 //		return cached(host)
 //	}
 //
+// For net/http, use package breakerhttp.
+//
 // A closed breaker lets every call through. When enough calls have failed, which Config.Policy defines, it opens, and
 // rejects all calls for a while. Then it is half-open: a few calls go through as probes. Success closes it, and a failure
 // opens it again.
 //
 // Where calls cannot be wrapped in Do, use Allow and the Permit, or IsOpen, RecordSuccess and RecordFailure. Package
 // settings reads JSON, YAML or flags, retrybudget limits retries, throttle rejects a part of the calls to an overloaded
-// service, and breakerhttp wraps net/http. MIGRATING.md maps the settings of other breakers.
+// service. MIGRATING.md maps the settings of other breakers.
 //
 // A breaker sets no deadlines, counts a call only when it ends, and is local to its process. Do not nest one in itself: once
 // it is half-open, the outer call is the probe, the inner one is rejected, and it never closes.
@@ -35,7 +34,8 @@
 // a Group.
 //
 //   - No concurrent failure is lost, and exactly one gets Tripped.
-//   - Consecutive and KOfN are exact. A window opens the breaker late by at most the failures in flight.
+//   - Consecutive and KOfN are exact. A window opens the breaker late by at most the failures in flight, a TripFunc after
+//     the failure has taken effect.
 //   - A half-open breaker never has more than Config.Probes calls in flight that are within Config.ProbeTimeout.
 //   - A report that changes the breaker synchronizes before every Allow, State, Snapshot and IsOpen that observes that.
 //
@@ -51,7 +51,7 @@
 // # Limits
 //
 // Time is the monotonic clock. An old permit counts as current after exactly 2^20-1 changes of mode or resets, and one for
-// an absent key may after 2^20 recoveries of keys, of which ResetAll counts for 4096. See DESIGN.md.
+// an absent key may after 2^20 recoveries of keys; ResetAll counts as 4096. See DESIGN.md.
 //
 // # Costs
 //

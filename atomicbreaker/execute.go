@@ -2,7 +2,7 @@ package atomicbreaker
 
 import "context"
 
-// Execute is Breaker.Do for a function with a result and without a context.
+// Execute is Breaker.Do for a function that returns a result and takes no context.
 //
 // Execute is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func Execute[T any](b *Breaker, fn func() (T, error)) (T, error) {
@@ -25,7 +25,7 @@ func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	return result, err
 }
 
-// ExecuteContext is Breaker.Do for a function with a result.
+// ExecuteContext is Breaker.Do for a function that returns a result.
 //
 // ExecuteContext is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (T, error) {
@@ -48,9 +48,9 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	return result, err
 }
 
-// ExecuteGroup is Group.Do for a function with a result.
+// ExecuteGroup is Group.Do for a function that returns a result.
 //
-// ExecuteGroup is lock-free or blocking outside fn, and takes effect, as Group says.
+// ExecuteGroup is lock-free or blocking outside fn and takes effect as Group says.
 func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
 	return executeGroup(ctx, g, k, fn) // apart likewise
 }

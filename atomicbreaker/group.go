@@ -14,9 +14,10 @@ import (
 // fail are in the group until they recover.
 //
 // The zero Group has the default settings. Do not copy a Group after first use. All methods
-// may be called concurrently. Those that are lock-free block on the mutex of a hash bucket
-// when the key enters or leaves the group, and on the listener when the state changes. They
-// take effect by one CAS, or by one load if they change nothing.
+// may be called concurrently. Methods that are "lock-free or blocking" take the mutex of a
+// hash bucket when the key enters or leaves the group, and wait for the listener when the
+// state changes; else they are lock-free. They take effect by one CAS, or by one load if they
+// change nothing.
 //
 // A key with an uncomparable value makes every method panic, as with Go's maps. A key that
 // is not equal to itself, a NaN, is always healthy, and its failures are Late.
@@ -137,7 +138,7 @@ func (g *Group[K]) Config(k K) Config {
 
 // Allow is Breaker.Allow for k. It stores and allocates nothing for an absent key.
 //
-// Allow is lock-free or blocking, and takes effect, as Group says.
+// Allow is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) Allow(k K) (GroupPermit[K], error) {
 	st := g.state.Load()
 	if st == nil {
@@ -201,7 +202,7 @@ func (g *group[K]) allow(k K) (GroupPermit[K], error) {
 
 // Do is Breaker.Do for k.
 //
-// Do is lock-free or blocking outside fn, and takes effect, as Group says.
+// Do is lock-free or blocking outside fn and takes effect as Group says.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
 	if fn == nil {
 		panic("atomicbreaker: Group.Do called with a nil function")
@@ -227,7 +228,7 @@ func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) 
 
 // RecordSuccess is Breaker.RecordSuccess for k.
 //
-// RecordSuccess is lock-free or blocking, and takes effect, as Group says.
+// RecordSuccess is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	st := g.current()
 	st.counters.total(Success)
@@ -236,7 +237,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 
 // RecordFailure is Breaker.RecordFailure for k.
 //
-// RecordFailure is lock-free or blocking, and takes effect, as Group says.
+// RecordFailure is lock-free or blocking and takes effect as Group says.
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	st := g.current()
 	st.counters.total(Failure)
@@ -289,9 +290,9 @@ func (g *group[K]) read(k K) (view, *cell[K]) {
 }
 
 // ResetAll closes the breakers of all keys, one by one. When it returns, the results of all
-// calls admitted before it began are Late, and those of calls admitted meanwhile may be; only
-// a healthy key whose events are being delivered stays so. The listener gets the events
-// at the end.
+// calls admitted before it began are Late, and those of calls admitted meanwhile may be. It
+// leaves alone only a healthy key whose events are being delivered. The listener gets the
+// events at the end.
 //
 // ResetAll is blocking on one bucket's mutex at a time, and on the listener. It takes
 // effect for absent keys when it begins, and for others by one CAS each.

@@ -7,8 +7,8 @@ import (
 
 // GroupConfig holds the settings of a Group. The zero value means the defaults.
 type GroupConfig[K comparable] struct {
-	// Default holds the settings of keys without PerKey, or for which it returns wrong
-	// ones.
+	// Default holds the settings of all keys without PerKey, and of those for which it
+	// returns wrong ones.
 	Default Config
 
 	// PerKey returns the settings of one key. It must be fast, and return the same for the

@@ -6,7 +6,7 @@ import (
 )
 
 // GroupPermit is a Permit for a key of a Group. If the key was absent when the call was
-// admitted, the report is Late if it has opened or was reset since, or if more than 4,000
+// admitted, the report is Late if the key has opened or was reset since, or if more than 4,000
 // keys have recovered.
 type GroupPermit[K comparable] struct {
 	cell *cell[K] // that admitted the call; if the key was absent, group.healthy
@@ -30,7 +30,7 @@ func (p GroupPermit[K]) since() uint64 {
 
 // Done is Permit.Done for a key.
 //
-// Done is lock-free or blocking, and takes effect, as Group says.
+// Done is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Done(err error) Verdict {
 	return p.done(nil, err) //lint:ignore SA1012 done takes none
 }
@@ -54,7 +54,7 @@ func (p GroupPermit[K]) done(ctx context.Context, err error) Verdict {
 
 // Success is Permit.Success for a key.
 //
-// Success is lock-free or blocking, and takes effect, as Group says.
+// Success is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Success() Verdict {
 	// LP(Success): an absent key stays pristine.
 	if c := p.cell; c != nil && c.group.linked.Load() == 0 && p.bits == uint64(absentBits(c.group.departures.count.Load())) && c.group.counters.totals == nil {
@@ -65,17 +65,17 @@ func (p GroupPermit[K]) Success() Verdict {
 
 // Failure is Permit.Failure for a key.
 //
-// Failure is lock-free or blocking, and takes effect, as Group says.
+// Failure is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Failure() Verdict { return p.report(result{outcome: Failure}, nil) }
 
 // Cancel is Permit.Cancel for a key.
 //
-// Cancel is lock-free or blocking, and takes effect, as Group says.
+// Cancel is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil) }
 
 // Report is Permit.Report for a key.
 //
-// Report is lock-free or blocking, and takes effect, as Group says.
+// Report is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Report(o Outcome) Verdict {
 	// LP(Report): in Success, Cancel or Failure.
 	switch o {
@@ -90,7 +90,7 @@ func (p GroupPermit[K]) Report(o Outcome) Verdict {
 
 // Trip is Permit.Trip for a key.
 //
-// Trip is lock-free or blocking, and takes effect, as Group says.
+// Trip is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Trip(d time.Duration) Verdict {
 	return p.report(result{outcome: Failure, how: tripping, open: d}, nil)
 }
@@ -168,7 +168,8 @@ func (g *group[K]) report(k K, since uint64, r result, s *settings) Verdict {
 //
 // It goes back to group.report only if a cell has died.
 func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
-	v, did := c.record(stay, r, c.set.Load())
+	work := report{core: &c.core, result: r, stay: stay}
+	v, did := work.run()
 	switch {
 	case did.to.mode() != tombstone:
 		c.finish(did, v)

@@ -157,7 +157,8 @@ type burst struct {
 
 // settles reports a result in the way that it should be.
 func (b *burst) settles(o Outcome) uint32 {
-	_, did := b.b.core.record(b.stay, result{outcome: o}, b.b.core.set.Load())
+	work := report{core: &b.b.core, result: result{outcome: o}, stay: b.stay}
+	_, did := work.run()
 	return did.to.place()
 }
 

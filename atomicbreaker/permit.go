@@ -17,7 +17,7 @@ type Permit struct {
 }
 
 // Done reports how the call ended: nil is a success, and Config.Classify decides about
-// other errors, without a context. p.Report(Classify(ctx, err)) has one.
+// other errors, without a context. To classify with one, call p.Report(Classify(ctx, err)).
 //
 // Done is lock-free. It takes effect by one CAS or load.
 func (p Permit) Done(err error) Verdict {
@@ -53,7 +53,8 @@ func (p Permit) Success() Verdict {
 // Failure is lock-free. It takes effect by one CAS or load.
 func (p Permit) Failure() Verdict { return p.report(result{outcome: Failure}, nil) }
 
-// Cancel reports that the call says nothing. A probe gives its slot back.
+// Cancel reports that the call says nothing about the dependency. A probe gives its slot
+// back.
 //
 // Cancel is lock-free. It takes effect by one CAS or load.
 func (p Permit) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil) }

@@ -11,7 +11,7 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 )
 
-// Policy says when a closed breaker opens. Its String is the call that makes it.
+// Policy says when a closed breaker opens. String returns the call that makes it.
 type Policy interface {
 	fmt.Stringer
 	addTo(*rules) error
@@ -129,8 +129,8 @@ func (p anyOf) addTo(r *rules) error {
 // down to a millionth; minCalls and window must be positive.
 //
 // A call counts for the window, and at most a fifteenth of it and 16 µs longer. A window
-// begins when the breaker closes; for a key of a Group with a failure, so choose minCalls
-// high enough.
+// begins when the breaker closes; for a key of a Group, with its first failure, so choose
+// minCalls high enough.
 //
 // Every call reads the clock and adds to a counter of its processor.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {

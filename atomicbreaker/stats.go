@@ -65,7 +65,7 @@ type totalStripe struct {
 	_ [atomics.CacheLineSize - 24]byte
 }
 
-// withTotals makes the counters count totals, if they shall.
+// withTotals makes the counters count totals, if they are to.
 func (c *counters) withTotals(totals bool) {
 	if totals {
 		c.totals = make([]totalStripe, atomics.Stripes())

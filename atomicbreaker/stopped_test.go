@@ -16,7 +16,8 @@ func kill(t testing.TB, g *Group[string], k string) *cell[string] {
 // the cell. It returns what that caller does when it goes on.
 func linger(g *Group[string], k string) (goOn func()) {
 	c := g.current().cells.Load(k)
-	_, did := c.core.record(0, result{outcome: Success, how: direct}, c.set.Load())
+	work := report{core: &c.core, result: result{outcome: Success, how: direct}}
+	_, did := work.run()
 	if did.owed != nil {
 		c.owner = lingering{c}
 		did.owed.deliver()

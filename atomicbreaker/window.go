@@ -67,7 +67,7 @@ type windows struct {
 }
 
 // same reports whether two lists of windows are one, which Update has taken
-// over, and not such that only look the same.
+// over, and not merely equal ones.
 func same(a, b []window) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // windowsOf returns the windows of the closed stay, which the caller has seen
