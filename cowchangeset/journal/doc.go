@@ -18,7 +18,7 @@
 // comes one line for each call of the store that says something new (here without prev
 // and hash, which all lines have):
 //
-//	{"line":1,"op":"journal","format":2,"journal":"…","segment":1,"ordinal":0,"id":"","previous":""}
+//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":""}
 //	{"line":2,"op":"start","id":"…","ordinal":1,"previous":""}
 //	{"line":3,"op":"append","id":"…","entries":[{"seq":0,"value":…},{"seq":1,"value":…}]}
 //	{"line":4,"op":"seal","id":"…","len":2,"last":1}
@@ -48,9 +48,6 @@
 //		*) echo "line $n is corrupt"; break ;;
 //		esac
 //	done
-//
-// A journal of format 1 was one file. Open makes that file the first segment of a
-// directory at its path, and goes on in a second one.
 //
 // # Values
 //

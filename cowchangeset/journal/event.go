@@ -24,7 +24,7 @@ type Event[E any] struct {
 	Next     uint64                  // of Applied
 	Before   uint64                  // of Pruned: the ordinal of the first changeset that is kept
 	Segment  uint64                  // of Rotated: the number of the segment that begins
-	Journal  string                  // of Rotated: the journal's identity; empty in format 1
+	Journal  string                  // of Rotated: the journal's identity
 }
 
 // Anchor returns the line and its hash.

@@ -45,12 +45,6 @@ func Header() []byte {
 	return text
 }
 
-// OldHeader is the first line of a file of format 1.
-func OldHeader() []byte {
-	text, _ := (&line{op: opJournal, format: 1}).encode(nil, 1, noHash())
-	return text
-}
-
 // SegmentName returns the name of a segment.
 func SegmentName(number int) string { return fileName(uint64(number)) }
 
@@ -63,6 +57,3 @@ func (j *Journal[E]) Waiting() int {
 
 // Buffer returns how much memory the journal keeps for what it writes.
 func (j *Journal[E]) Buffer() int { return cap(j.log.buf) }
-
-// Lock is how a process that has a file of format 1 open has locked it.
-var Lock = lock

@@ -80,29 +80,16 @@ func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 	return segments, litter, strange
 }
 
-// A directory is a folder on a disk. A journal of format 1 is one file of it, with
-// others beside that.
+// A directory is a folder on a disk.
 type directory struct {
-	path   string // absolute, without symbolic links; of format 1, that of the file
-	store  string // where archive moves files; empty: it removes them
-	single bool   // of format 1
+	path  string // absolute, without symbolic links
+	store string // where archive moves files; empty: it removes them
 }
 
 // in returns the path of a file.
-func (d directory) in(name string) string {
-	switch {
-	case !d.single:
-		return d.path + string(filepath.Separator) + name
-	case name == fileName(1):
-		return d.path
-	}
-	return d.path + "." + name
-}
+func (d directory) in(name string) string { return d.path + string(filepath.Separator) + name }
 
 func (d directory) Names() (names []string, err error) {
-	if d.single {
-		return []string{fileName(1)}, nil
-	}
 	all, err := os.ReadDir(d.path) // which sorts
 	for _, e := range all {
 		names = append(names, e.Name())
@@ -143,12 +130,7 @@ func (d directory) Archive(name string) error {
 	return syncDir(d.store)
 }
 
-func (d directory) Sync() error {
-	if d.single {
-		return syncDir(filepath.Dir(d.path))
-	}
-	return syncDir(d.path)
-}
+func (d directory) Sync() error { return syncDir(d.path) }
 
 func (d directory) Check(name string, f file, size int64) error {
 	of, ok := f.(osFile)

@@ -87,8 +87,6 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		switch {
 		case err == nil && f.lines < after && !(f.live && f.torn > 0 && f.lines+1 == after):
 			return ErrRewound
-		case err == nil && r.options.identify(f.state.journal) != nil:
-			return r.options.identify(f.state.journal) // it is all of format 1
 		case err == nil && !f.live:
 			return nil
 		case err == nil:

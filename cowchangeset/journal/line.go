@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// format is the version that the headers of new segments name. Segments of
-// format 1, the only ones of their journals, are read, and not written.
-const format = 2
+// format is the version that headers name.
+const format = 1
 
 // An op is the kind of a line.
 type op string
@@ -68,13 +67,11 @@ func (l *line) fields(f fielder) {
 	switch l.op {
 	case opJournal:
 		f.number("format", &l.format)
-		if l.format != 1 {
-			f.text("journal", &l.journal)
-			f.number("segment", &l.segment)
-			f.number("ordinal", &l.ordinal)
-			f.text("id", &l.id)
-			f.text("previous", &l.previous)
-		}
+		f.text("journal", &l.journal)
+		f.number("segment", &l.segment)
+		f.number("ordinal", &l.ordinal)
+		f.text("id", &l.id)
+		f.text("previous", &l.previous)
 	case opStart:
 		f.text("id", &l.id)
 		f.number("ordinal", &l.ordinal)

@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// canLock says that lock does what it says.
-const canLock = true
-
 // lock takes the file for this open file alone, until it is closed or the
 // process ends.
 func lock(f *os.File) error {

@@ -21,8 +21,8 @@ func find(path string) (lister, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	if info.Mode().IsRegular() {
-		return directory{path: path, single: true}, nil
+	if !info.IsDir() {
+		return nil, fmt.Errorf("journal: %w", errNoDirectory)
 	}
 	if path, err = resolve(path); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

@@ -16,9 +16,7 @@ import (
 // anything else is not as a journal has written it, Open returns a *CorruptError and
 // changes nothing; see Repair.
 //
-// Only the owner can read and write the files that Open makes. A file of format 1,
-// which was the whole of a journal, becomes the first segment of a directory at the
-// same path.
+// Only the owner can read and write the files that Open makes.
 //
 // Open returns ErrLocked if the journal is open, in this process or another one. It can
 // tell that on the BSDs, illumos, Linux and macOS, and not on all network file systems.
@@ -47,11 +45,8 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 // openDirectory finds or makes the directory of a journal, and locks it.
 func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
 	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
-	if d.path, err = target(path); err != nil {
+	if d.path, err = makeDirectory(path, o); err != nil {
 		return fails(err)
-	}
-	if err := makeDirectory(d.path, o); err != nil {
-		return d, nil, err
 	}
 	// The name may be of a process that was killed before its fsync.
 	if err := syncDir(filepath.Dir(d.path)); err != nil {
@@ -74,54 +69,27 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return d, nil, errNoSegments
 		}
 	}
-	f, err := lockFile(d.in(lockName))
-	if err == nil && isConverting(d.path) {
-		// Somebody has made this directory where a file was, which is on its way.
-		os.Remove(d.in(lockName))
-		f.Close()
-		return d, nil, ErrLocked
-	}
-	return d, f, err
+	unlock, err = lockFile(d.in(lockName))
+	return d, unlock, err
 }
 
-// makeDirectory makes a directory at path if there is nothing, or a file of format 1.
-func makeDirectory(path string, o Options) error {
-	for {
-		if err := finishConversion(path); err != nil {
-			return err
+// makeDirectory makes a directory at path if there is nothing and there may be, and
+// returns its absolute path without symbolic links.
+func makeDirectory(path string, o Options) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "" {
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
 		}
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "":
-			if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
-				if _, err = os.Stat(path); err == nil {
-					continue // others were faster
-				} // or it is a link to nothing
-			}
-			if err == nil && isConverting(path) {
-				// Somebody else has just moved a file away from here, and a
-				// directory comes in its place.
-				os.Remove(path) // unless it has come
-				return ErrLocked
-			}
-		case err == nil && info.Mode().IsRegular() && o.Identity != "":
-			return errors.New("journal: it is a file of format 1, which has no identity, and Options.Identity asks for one")
-		case err == nil && info.Mode().IsRegular():
-			again, err := convert(path)
-			if err != nil {
-				return err
-			}
-			if again {
-				continue
-			}
-		case err == nil && !info.IsDir():
-			err = errors.New("neither a directory nor a regular file")
-		}
-		if err != nil {
-			err = fmt.Errorf("journal: %w", err)
-		}
-		return err
+		info, err = os.Stat(path) // what others have made meanwhile will do
 	}
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", errNoDirectory
+	}
+	return resolve(path)
 }
 
 // lockFile returns a file that is locked, and at its path.
@@ -158,13 +126,23 @@ func lockAt(f *os.File, path string) (same bool, err error) {
 	return os.SameFile(is, at), nil
 }
 
-// resolve returns an absolute path without symbolic links.
+// resolve returns the absolute path, without symbolic links, of what is at a path.
 func resolve(path string) (string, error) {
-	path, err := filepath.Abs(path)
+	path, err := absolute(path)
 	if err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// absolute returns an absolute path. It does not clean it: what ".." is depends on where
+// links lead.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + string(filepath.Separator) + path, err
 }
 
 // begun makes a log of the contents of a folder that nobody else uses.
@@ -223,11 +201,6 @@ func (g *log) recover() error {
 	}
 	if err := g.folder.Sync(); err != nil {
 		return fmt.Errorf("journal: fsync of the directory: %w", err)
-	}
-	if g.state.journal == "" { // it goes on in the present format
-		if err := g.rotate(); err != nil {
-			return err
-		}
 	}
 	g.identity = g.state.journal
 	g.drop() // or a Prune does, and says why it cannot

@@ -114,8 +114,8 @@ func (p *parser) uint() uint64 {
 func (p *parser) number(key string, n *uint64) {
 	p.key(key)
 	*n = p.uint()
-	if key == "format" && p.why == "" && (*n == 0 || *n > format) {
-		p.why = fmt.Sprintf("the file has format %d, and not 1 to %d", *n, format)
+	if key == "format" && p.why == "" && *n != format {
+		p.why = fmt.Sprintf("the file has format %d, and not %d", *n, format)
 	}
 }
 

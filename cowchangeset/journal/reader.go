@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -29,17 +27,13 @@ type Reader[E any] struct {
 	options Options
 }
 
-// OpenReader returns a Reader of the journal at path, a directory or a file of format
-// 1, which must exist. It uses only the options Upcast, Identity and PollInterval. It
-// refuses a type E whose values cannot be read back, as Open does.
+// OpenReader returns a Reader of the journal at path, which must exist. It uses only the
+// options Upcast, Identity and PollInterval. It refuses a type E whose values cannot be
+// read back, as Open does.
 func OpenReader[E any](path string, o Options) (*Reader[E], error) {
-	full := path
-	if !filepath.IsAbs(path) { // and not cleaned: what ".." is depends on where links lead
-		dir, err := os.Getwd()
-		if err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
-		}
-		full = dir + string(filepath.Separator) + path
+	full, err := absolute(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	return readerOf[E](path, o, func() (lister, error) { return find(full) })
 }
@@ -57,8 +51,7 @@ func readerOf[E any](path string, o Options, find func() (lister, error)) (*Read
 	return r, nil
 }
 
-// look is look where the journal is now: one of format 1 may have become a
-// directory.
+// look is look where the journal is now.
 func (r *Reader[E]) look(since uint64) (*view, error) {
 	from, err := r.find()
 	if err != nil {

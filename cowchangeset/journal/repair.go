@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 )
 
 // Repair makes a damaged journal one that Open opens. It moves everything from the
@@ -20,8 +19,7 @@ import (
 //
 // Repair fails and changes nothing if no usable changeset would be left, as when the
 // first header is damaged; that error wraps the *CorruptError. It returns ErrLocked if
-// the journal is open. A file of format 1 is repaired as a file, with the part that was
-// cut beside it.
+// the journal is open.
 //
 // After any crash that interrupts it, Repair can be called again, and nothing is lost:
 // the file is on the disk before anything is removed, from the end of the journal on.
@@ -29,7 +27,7 @@ import (
 // Repair is blocking: it waits for the disk. It takes effect when the damaged segment
 // is truncated, or removed.
 func Repair(path string) (Cut, error) {
-	d, unlock, err := lockForRepair(path)
+	d, unlock, err := openDirectory(path, Options{MustExist: true})
 	var c Cut
 	if err == nil {
 		defer unlock.Close()
@@ -42,29 +40,6 @@ func Repair(path string) (Cut, error) {
 		c.File = d.in(c.File)
 	}
 	return c, nil
-}
-
-// lockForRepair finds a journal and locks it.
-func lockForRepair(path string) (d directory, unlock io.Closer, err error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return openDirectory(path, Options{MustExist: true})
-	}
-	d.single = true
-	if d.path, err = resolve(path); err != nil {
-		return d, nil, fmt.Errorf("journal: %w", err)
-	}
-	is, err := openRegular(d.path, os.O_RDWR)
-	if err != nil {
-		return d, nil, fmt.Errorf("journal: %w", err)
-	}
-	same, err := lockAt(is.File, d.path)
-	if err == nil && !same {
-		err = ErrLocked // or it was, a moment ago, and has been moved
-	}
-	if err != nil {
-		is.Close()
-	}
-	return d, is, err
 }
 
 // repair returns the Cut that it has made, with a name for a path.
@@ -80,9 +55,6 @@ func repair(f folder) (Cut, error) {
 		return Cut{}, errNoSegments
 	}
 	s, c, at, err := examine(f, files)
-	if d, ok := f.(directory); ok && d.single && s.state.journal != "" {
-		return Cut{}, errSegment
-	}
 	if err != nil || c.Damage == nil {
 		return Cut{}, err
 	}

@@ -43,7 +43,7 @@ func (g *log) flush() error {
 func (g *log) begin() error {
 	header := g.state.header()
 	if header.journal == "" {
-		header.journal = g.identity // it is the first segment, or that is of format 1
+		header.journal = g.identity // it is the first segment
 	}
 	text, hash := header.encode(nil, g.lines+1, g.hash)
 	s := segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}

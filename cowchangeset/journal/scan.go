@@ -89,7 +89,7 @@ func (s *scanner) take(text *checked) (*line, error) {
 	l, why := &text.line, text.why
 	switch {
 	case why != "":
-	case s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment <= 1):
+	case s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment == 1):
 		why = "no such header can be"
 	default:
 		why = s.place(l)
@@ -144,7 +144,7 @@ func (s *scanner) place(l *line) (why string) {
 	case known:
 		return fmt.Sprintf("%s of changeset %q: it says nothing new", l.op, l.id)
 	}
-	if at < len(s.files) && l.op == opJournal && max(1, l.segment) != s.files[at].number {
+	if at < len(s.files) && l.op == opJournal && l.segment != s.files[at].number {
 		return fmt.Sprintf("the file is named as segment %d, and says that it is segment %d", s.files[at].number, l.segment)
 	}
 	about := s.state.apply(l)

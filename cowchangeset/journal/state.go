@@ -251,14 +251,12 @@ func (s *state) checkHeader(l *line) (why string) {
 	case l.ordinal > maxHeader || l.segment > maxHeader:
 		return "no such header can be"
 	case s.segment == 0:
-		if l.format != 1 && (l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0) {
+		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {
 			return "no such header can be"
 		}
-	case l.format == 1:
-		return "a segment of format 1 has no others before it"
 	case l.segment != s.segment+1:
 		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
-	case s.journal != "" && l.journal != s.journal:
+	case l.journal != s.journal:
 		return fmt.Sprintf("the segment is of journal %q, and not %q", l.journal, s.journal)
 	case l.ordinal != s.latest || l.id != s.id(s.latest) || l.ordinal > 0 && l.previous != s.id(s.latest-1):
 		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, s.latest, s.id(s.latest))
@@ -309,7 +307,7 @@ func (s *state) applyHeader(l *line) {
 		s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
 		s.latest, s.from = l.ordinal, l.ordinal+1
 	}
-	s.journal, s.segment = l.journal, max(1, l.segment)
+	s.journal, s.segment = l.journal, l.segment
 }
 
 // start makes c the latest changeset, maybe in the place of another one.

@@ -9,7 +9,7 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Journal    string // its identity; empty in format 1
+	Journal    string // its identity
 	Segments   int
 	Lines      int // the headers of segments are some of them
 	Changesets int // those that were not pruned
@@ -34,10 +34,9 @@ func (s *scanner) report() Report {
 	}
 }
 
-// Verify reads segments that follow one another, or a file of format 1, and makes all
-// checks of Open, but changes nothing, and does not look into values. It returns a
-// *CorruptError where Open does, with a report of the lines before it, or an error of
-// the reader.
+// Verify reads segments that follow one another, and makes all checks of Open, but
+// changes nothing, and does not look into values. It returns a *CorruptError where Open
+// does, with a report of the lines before it, or an error of the reader.
 //
 // Two journals with the same Hash have the same lines. Keep the Hash elsewhere to
 // detect that somebody has changed lines and made their hashes anew: the chain by

@@ -29,8 +29,8 @@ const usage = `Usage:
 	journal stat PATH
 	journal repair PATH
 
-PATH is the directory of a journal, or a file of format 1. All but repair only
-read it, also while it is written.
+PATH is the directory of a journal. All but repair only read it, also while it
+is written.
 
 	verify  checks all lines. With -from, the journal must have that line with
 	        that hash: what it had then is as it was.
