@@ -289,7 +289,7 @@ func TestPruneCutsAllLinks(t *testing.T) {
 	runtime.KeepAlive(tracker)
 }
 
-// Nothing is applied, and no Tail goes on, when the context has ended.
+// Nothing is applied, and no Follow goes on, when the context has ended.
 func TestContextsEndInTime(t *testing.T) {
 	tracker, m := kept(cowchangeset.Config[int]{})
 	c, _ := tracker.Start(t.Context())
@@ -308,7 +308,7 @@ func TestContextsEndInTime(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	n := 0
-	for range c.Tail(ctx, 0) {
+	for range c.Follow(ctx, 0) {
 		n++
 		leave()
 	}

@@ -31,7 +31,7 @@ type Tracker[E any] struct {
 	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
-	starts atomics.Waker // for Tails that wait for the next Start
+	starts atomics.Waker // for Follow loops that wait for the next Start
 
 	newID       func(context.Context) (string, error) // immutable; nil means the default
 	*storage[E]                                       // immutable; nil without a store
@@ -124,7 +124,7 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 
 // announce makes n the successor of c, if c has none.
 func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
-	n.follow(c)
+	n.comeAfter(c)
 	return t.link(c).CompareAndSwap(nil, n)
 }
 

@@ -119,7 +119,7 @@ func decodeChangeset(code interleave.Code, id int, _ func() (changesetOp, bool))
 	case 17:
 		return changesetAbort(code.Arg)
 	case 18:
-		return changesetTail(code.Arg)
+		return changesetFollow(code.Arg)
 	case 19:
 		return changesetPrune(code.Arg)
 	default:

@@ -99,7 +99,7 @@ func (m *changesetMachine) step(op byte, arg int) {
 	case 12:
 		m.abort(arg)
 	case 13:
-		m.tail(arg)
+		m.follow(arg)
 	}
 }
 
