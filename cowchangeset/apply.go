@@ -26,6 +26,12 @@ const (
 	aborted
 )
 
+// finished reports whether c, which is sealed, is applied or aborted.
+func (c *Changeset[E]) finished() bool {
+	p := c.applyState.Load().phaseNow() // LP(Pending): each
+	return p == applied || p == aborted
+}
+
 // phaseNow returns the phase; nil is idle.
 func (s *applyState) phaseNow() phase {
 	if s == nil {

@@ -16,7 +16,7 @@ import (
 // A Follow of a tracker goes on from changeset to changeset, and sleeps in between.
 func TestTrackerFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tracker := new(cowchangeset.Tracker[int])
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		var got []int
 		var places []cowchangeset.Receipt
@@ -70,7 +70,7 @@ func TestTrackerFollow(t *testing.T) {
 
 // A Follow begins where it is told to, or where Prune has left the first.
 func TestTrackerFollowFrom(t *testing.T) {
-	tracker := new(cowchangeset.Tracker[int])
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 	for v := range 6 { // 0 1 | 2 3 | 4 5
 		if v%2 == 0 {
 			start(t, tracker)

@@ -380,7 +380,7 @@ func TestPruneProtocols(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
-				tr := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "id", nil }})
+				tr := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true, NewID: func(context.Context) (string, error) { return "id", nil }})
 				for e := 1; e <= 2; e++ {
 					tr.Start(ctx)
 					tr.Record(e)
@@ -396,9 +396,25 @@ func TestPruneProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Prune(1) ∥ Apply", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Apply"}, func(m *mc.M) {
+			tr := new(cowchangeset.Tracker[int])
+			first, _ := tr.Start(ctx)
+			tr.Start(ctx)
+			var ran atomics.Uint32
+			m.Go(func() {
+				first.Apply(ctx, func(context.Context, cowchangeset.Final[int]) error { ran.Store(1); return nil })
+			})
+			m.Go(func() {
+				if n := tr.Prune(1); n == 1 && ran.Load() == 0 {
+					m.Failf("it has forgotten what nobody has applied")
+				}
+			})
+		})
+	})
 	t.Run("Prune(1) ∥ the first Start", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Start"}, func(m *mc.M) {
-			tr := new(cowchangeset.Tracker[int])
+			tr := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 			m.Go(func() {
 				if n := tr.Prune(1); n != 0 {
 					m.Failf("forgot %d", n)

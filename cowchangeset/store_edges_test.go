@@ -262,7 +262,7 @@ func TestStoreOneChangesetFails(t *testing.T) {
 
 // No link leads back to what Prune has forgotten.
 func TestPruneCutsAllLinks(t *testing.T) {
-	tracker := new(cowchangeset.Tracker[*[1 << 16]byte])
+	tracker := cowchangeset.MustNew(cowchangeset.Config[*[1 << 16]byte]{PruneUnapplied: true})
 	var held *cowchangeset.Changeset[*[1 << 16]byte]
 	var first weak.Pointer[[1 << 16]byte]
 	for i := range 4 {

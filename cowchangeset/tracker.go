@@ -33,8 +33,10 @@ type Tracker[E any] struct {
 
 	starts atomics.Waker // for Follow loops that wait for the next Start
 
-	newID       func(context.Context) (string, error) // immutable; nil means the default
-	*storage[E]                                       // immutable; nil without a store
+	// These are immutable.
+	newID          func(context.Context) (string, error) // nil means the default
+	pruneUnapplied bool
+	*storage[E]    // nil without a store
 }
 
 // link returns the link to the successor of c, or to the first changeset if c
