@@ -82,8 +82,9 @@ func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 
 // A directory is a folder on a disk.
 type directory struct {
-	path  string // absolute, without symbolic links
-	store string // where archive moves files; empty: it removes them
+	path   string   // absolute, without symbolic links
+	opened *os.File // the same, or nil: so that a sync needs no descriptor when none is left
+	store  string   // where archive moves files; empty: it removes them
 }
 
 // in returns the path of a file.
@@ -117,20 +118,38 @@ func (d directory) Archive(name string) error {
 	if d.store == "" {
 		return d.Remove(name)
 	}
-	if _, err := os.Lstat(d.in(name)); err != nil {
-		return err
-	}
 	to := filepath.Join(d.store, name)
-	if _, err := os.Lstat(to); err == nil {
+	_, here := os.Lstat(d.in(name))
+	_, there := os.Lstat(to)
+	switch {
+	case here == nil && there == nil:
 		return &fs.PathError{Op: "archive", Path: to, Err: fs.ErrExist}
-	}
-	if err := os.Rename(d.in(name), to); err != nil {
-		return err
-	}
+	case here != nil && there != nil:
+		return here
+	case here == nil:
+		if err := os.Rename(d.in(name), to); err != nil {
+			return err
+		}
+	} // else it is there since a call whose sync has failed
 	return syncDir(d.store)
 }
 
-func (d directory) Sync() error { return syncDir(d.path) }
+func (d directory) Sync() error {
+	if d.opened == nil {
+		return syncDir(d.path)
+	}
+	return syncNames(d.opened)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return syncNames(d)
+}
 
 func (d directory) Check(name string, f file, size int64) error {
 	of, ok := f.(osFile)

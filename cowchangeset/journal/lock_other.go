@@ -7,5 +7,11 @@ import "os"
 // lock does nothing: here it is the user's duty to open a file once at a time.
 func lock(*os.File) error { return nil }
 
-// syncDir does nothing: folders cannot be synced everywhere.
-func syncDir(string) error { return nil }
+// movesOpen says that a file can be renamed while it is open.
+const movesOpen = false
+
+// openDir opens nothing: directories cannot be synced everywhere.
+func openDir(string) (*os.File, error) { return nil, nil }
+
+// syncNames does nothing.
+func syncNames(*os.File) error { return nil }

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -25,15 +26,17 @@ func lock(f *os.File) error {
 	}
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
+// movesOpen says that a file can be renamed while it is open.
+const movesOpen = true
+
+// openDir opens a directory for syncNames.
+func openDir(path string) (*os.File, error) { return os.Open(path) }
+
+// syncNames makes the names in a directory durable, as far as its file system can: some
+// have no fsync of directories, and say that the argument is invalid.
+func syncNames(d *os.File) error {
+	if err := d.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
 	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
+	return nil
 }

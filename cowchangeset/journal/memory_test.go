@@ -23,6 +23,8 @@ type memory struct {
 	ops   map[string]int
 	fault func(op string) (done int, err error)
 	shut  error // what Open returns, if it is set
+
+	opened, peak int // how many files are open, and have been at once
 }
 
 // memoryFile is a file of a memory.
@@ -157,6 +159,8 @@ func (m *memory) Open(name string) (journal.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	f.open++
+	m.opened++
+	m.peak = max(m.peak, m.opened)
 	return &handle{memoryFile: f}, nil
 }
 
@@ -314,6 +318,7 @@ func (f *handle) Close() error {
 	}
 	f.closed = true
 	f.open--
+	f.of.opened--
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
@@ -45,12 +46,12 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 // openDirectory finds or makes the directory of a journal, and locks it.
 func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
 	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
-	if d.path, err = makeDirectory(path, o); err != nil {
+	made, err := makeDirectory(path, o)
+	if err != nil {
 		return fails(err)
 	}
-	// The name may be of a process that was killed before its fsync.
-	if err := syncDir(filepath.Dir(d.path)); err != nil {
-		return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
+	if d.path, err = resolve(path); err != nil {
+		return fails(err)
 	}
 	if o.Archive != "" {
 		if d.store, err = resolve(o.Archive); err != nil {
@@ -60,40 +61,63 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return fails(errors.New("Options.Archive: must not be the directory of the journal itself"))
 		}
 	}
-	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
-		files, _, _, err := list(d)
-		if err != nil {
-			return d, nil, err
-		}
-		if len(files) == 0 {
+	names, err := d.Names()
+	if err != nil {
+		return fails(err)
+	}
+	if files, _, _ := segmentsOf(names); len(files) == 0 {
+		if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
 			return d, nil, errNoSegments
 		}
+		// Whoever makes the first segment has synced the directory's name before: it may
+		// be of a process that was killed. If the parent may not be read, somebody else
+		// has made the directory.
+		if err := syncDir(filepath.Dir(d.path)); err != nil && (made || !errors.Is(err, fs.ErrPermission)) {
+			if made {
+				os.Remove(d.path)
+			}
+			return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
+		}
 	}
-	unlock, err = lockFile(d.in(lockName))
-	return d, unlock, err
+	lock, err := lockFile(d.in(lockName))
+	if err != nil {
+		return d, nil, err
+	}
+	if d.opened, err = openDir(d.path); err != nil {
+		lock.Close()
+		return fails(err)
+	}
+	return d, held{lock, d.opened}, nil
+}
+
+// A held directory is locked and open.
+type held struct{ lock, opened *os.File }
+
+// Close lets others open the journal.
+func (h held) Close() error {
+	h.opened.Close() // which was not written
+	return h.lock.Close()
 }
 
 // makeDirectory makes a directory at path if there is nothing and there may be, and
-// returns its absolute path without symbolic links.
-func makeDirectory(path string, o Options) (string, error) {
+// reports whether it has.
+func makeDirectory(path string, o Options) (made bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "" {
-		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
+		err = os.Mkdir(path, 0o700)
+		if made = err == nil; err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
 		}
 		info, err = os.Stat(path) // what others have made meanwhile will do
 	}
-	switch {
-	case err != nil:
-		return "", err
-	case !info.IsDir():
-		return "", errNoDirectory
+	if err == nil && !info.IsDir() {
+		err = errNoDirectory
 	}
-	return resolve(path)
+	return made, err
 }
 
 // lockFile returns a file that is locked, and at its path.
-func lockFile(path string) (io.Closer, error) {
+func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -226,6 +250,7 @@ func (g *log) create(litter, strange []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
 		return errNoSegments
 	}
+	strange = slices.DeleteFunc(strange, ofVolume)
 	if len(strange) > 0 {
 		return fmt.Errorf("journal: the directory is not one of a journal: it has %q", strange[0])
 	}
@@ -235,6 +260,10 @@ func (g *log) create(litter, strange []string) error {
 	g.state, g.hash = newState(), noHash()
 	return g.begin()
 }
+
+// ofVolume reports whether a name is one that a file system or its tools have made:
+// lost+found, .snapshot and the like say nothing about whose the directory is.
+func ofVolume(name string) bool { return name == "lost+found" || name[0] == '.' }
 
 // clean removes files that were to become segments.
 func (g *log) clean(litter []string) error {

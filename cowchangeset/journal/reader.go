@@ -12,8 +12,8 @@ import (
 )
 
 // Reader reads a journal without locking it, also while another process, or a Journal
-// in this one, writes, rotates and prunes it. It never writes. It has files open only
-// while one of its methods runs, or a loop over a method's result: so it need not be
+// in this one, writes, rotates and prunes it. It never writes. It has files open, at most
+// 17, only while one of its methods runs, or a loop over a method's result: so it need not be
 // closed. OpenReader makes Readers. All methods may be called concurrently.
 //
 // Lines that a Reader finds may not be synced yet: a crash of the machine can take them
@@ -66,8 +66,8 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
 // the loop begins, in the order of their ordinals. If it fails, it yields the error and
-// ends, as Journal.Load does. It reads the files twice, and checks all of them first.
-// Changesets panics if ctx is nil.
+// ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It reads the
+// files twice, and checks all of them first. Changesets panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -122,6 +122,8 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 		})
 		var corrupt *CorruptError
 		switch {
+		case errors.Is(err, errVanished) && !begun:
+			continue // a writer's progress
 		case !errors.As(err, &corrupt) || *corrupt == was:
 			return err
 		case begun:

@@ -68,6 +68,9 @@ func VerifyFrom(path string, since Anchor) (Report, error) {
 func verifyFrom(from lister, since Anchor) (Report, error) {
 	for was := (CorruptError{}); ; {
 		r, err := verifyOnce(from, since)
+		if errors.Is(err, errVanished) {
+			continue // a writer's progress
+		}
 		var corrupt *CorruptError
 		if !errors.As(err, &corrupt) || *corrupt == was {
 			return r, err

@@ -1,0 +1,94 @@
+package journal_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// While the process has no descriptor left, a journal writes and prunes. It cannot begin
+// a segment, and does so afterwards.
+func TestNoDescriptors(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	tell(t, j, story())
+	must(t, j.Rotate(background))
+	tell(t, j, []step{seal("D", 0, 0), abort("D", ""), start("last", 5, "D")})
+	must(t, j.Rotate(background))
+
+	var limit syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	low := limit
+	low.Cur = 256
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+	var held []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		held = append(held, f)
+	}
+	wrote, pruned := seal("last", 0, 0).call(j), j.Prune(background, 5)
+	rotated := j.Rotate(background)
+	for _, f := range held {
+		f.Close()
+	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	if wrote != nil || pruned != nil || rotated == nil || errors.Is(rotated, journal.ErrBroken) {
+		t.Errorf("%v, %v, %v", wrote, pruned, rotated)
+	}
+	if _, err := os.Stat(first(path)); err == nil {
+		t.Error("the first segment is still there")
+	}
+	must(t, j.Rotate(background))
+	must(t, j.Close())
+	equal(t, len(load(t, open[any](t, path))), 1)
+}
+
+// The parent of a journal's directory may be one that others can only search: nothing
+// changes there. Where Open makes the directory, it must be able to sync its name.
+func TestParentThatIsOnlySearched(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal")
+	must(t, os.Mkdir(path, 0o700))
+	if os.Getuid() == 0 { // who may read everything
+		const nobody = 65534
+		must(t, os.Chown(path, nobody, nobody))
+		for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+			must(t, os.Chmod(d, 0o711))
+		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		must(t, syscall.Setfsuid(nobody))
+		defer syscall.Setfsuid(0)
+	} else {
+		must(t, os.Chmod(dir, 0o311))
+		defer os.Chmod(dir, 0o700)
+	}
+	for range 2 { // it has no segments; it has some
+		must(t, open[any](t, path).Close())
+	}
+	if os.Getuid() != 0 {
+		made := filepath.Join(dir, "another")
+		if _, err := journal.Open[any](made, journal.Options{}); !errors.Is(err, os.ErrPermission) {
+			t.Error(err)
+		}
+		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+			t.Error("it has left a directory whose name may be lost:", err)
+		}
+	}
+}
+
+// A file system without fsync of directories says so, and keeps its names as it can.
+func TestNoFsyncOfDirectories(t *testing.T) {
+	must(t, journal.Directory("/proc/self").Sync())
+	if err := journal.Directory(filepath.Join(t.TempDir(), "none")).Sync(); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
