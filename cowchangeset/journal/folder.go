@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ type folder interface {
 	Archive(name string) error // take it away as Options.Archive says
 	Sync() error               // make the names durable
 
+	Reserve() error // keep some room of the disk, if there is none kept
+	Spend() bool    // give it back, and report whether there was any
+
 	// Check returns an error unless name names the file that f is, with that size.
 	Check(name string, f file, size int64) error
 }
@@ -50,9 +54,10 @@ type segment struct {
 }
 
 const (
-	suffix   = ".journal" // of a segment
-	unborn   = ".new"     // of a file that is to be a segment
-	lockName = "lock"     // of an empty file that is locked while the journal is open
+	suffix      = ".journal" // of a segment
+	unborn      = ".new"     // of a file that is to be a segment
+	lockName    = "lock"     // of an empty file that is locked while the journal is open
+	reserveName = "reserve"  // of a file that a Prune on a full disk removes first
 )
 
 // fileName returns the name of a segment. Names sort as the numbers do.
@@ -68,7 +73,7 @@ func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 		digits, ok := strings.CutSuffix(is, suffix)
 		n, err := strconv.ParseUint(digits, 10, 64)
 		switch {
-		case name == lockName:
+		case name == lockName || name == reserveName:
 		case !ok || err != nil || n == 0 || fileName(n) != is:
 			strange = append(strange, name)
 		case isUnborn:
@@ -150,6 +155,25 @@ func syncDir(path string) error {
 	defer d.Close()
 	return syncNames(d)
 }
+
+// reserved is how much room is kept: enough for the line of a prune, also where a disk
+// gives room in large blocks.
+const reserved = 64 << 10
+
+func (d directory) Reserve() error {
+	if info, err := os.Lstat(d.in(reserveName)); err == nil && info.Size() == reserved {
+		return nil
+	}
+	text := make([]byte, reserved)
+	rand.Read(text) // which no file system makes smaller
+	err := os.WriteFile(d.in(reserveName), text, 0o600)
+	if err != nil {
+		os.Remove(d.in(reserveName)) // a part is none
+	}
+	return err
+}
+
+func (d directory) Spend() bool { return os.Remove(d.in(reserveName)) == nil && d.Sync() == nil }
 
 func (d directory) Check(name string, f file, size int64) error {
 	of, ok := f.(osFile)

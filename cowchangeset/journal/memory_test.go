@@ -24,6 +24,8 @@ type memory struct {
 	fault func(op string) (done int, err error)
 	shut  error // what Open returns, if it is set
 
+	reserve bool // there is room for a prune
+
 	opened, peak int // how many files are open, and have been at once
 }
 
@@ -229,6 +231,29 @@ func (m *memory) move(name string, to func(*memoryFile)) error {
 func (m *memory) Sync() error {
 	_, err := m.ask("syncdir")
 	return err
+}
+
+// Reserve and Spend do as on a disk. The room is no file here, so that the tests count
+// segments.
+func (m *memory) Reserve() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reserve = true
+	return nil
+}
+
+func (m *memory) reserved() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reserve
+}
+
+func (m *memory) Spend() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	had := m.reserve
+	m.reserve = false
+	return had
 }
 
 func (m *memory) Check(name string, f journal.File, size int64) error {

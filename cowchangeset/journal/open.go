@@ -227,7 +227,8 @@ func (g *log) recover() error {
 		return fmt.Errorf("journal: fsync of the directory: %w", err)
 	}
 	g.identity = g.state.journal
-	g.drop() // or a Prune does, and says why it cannot
+	g.drop()           // or a Prune does, and says why it cannot
+	g.folder.Reserve() // or a later Prune has none
 	return nil
 }
 
@@ -258,7 +259,11 @@ func (g *log) create(litter, strange []string) error {
 		return err
 	}
 	g.state, g.hash = newState(), noHash()
-	return g.begin()
+	if err := g.begin(); err != nil {
+		return err
+	}
+	g.folder.Reserve() // or a later Prune has none
+	return nil
 }
 
 // ofVolume reports whether a name is one that a file system or its tools have made:
