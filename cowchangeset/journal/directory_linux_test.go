@@ -57,24 +57,12 @@ func TestParentThatIsOnlySearched(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
 	must(t, os.Mkdir(path, 0o700))
-	if os.Getuid() == 0 { // who may read everything
-		const nobody = 65534
-		must(t, os.Chown(path, nobody, nobody))
-		for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
-			must(t, os.Chmod(d, 0o711))
-		}
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		must(t, syscall.Setfsuid(nobody))
-		defer syscall.Setfsuid(0)
-	} else {
-		must(t, os.Chmod(dir, 0o311))
+	asNobody(t, []string{dir, path}, func() {
+		must(t, os.Chmod(dir, 0o300))
 		defer os.Chmod(dir, 0o700)
-	}
-	for range 2 { // it has no segments; it has some
-		must(t, open[any](t, path).Close())
-	}
-	if os.Getuid() != 0 {
+		for range 2 { // it has no segments; it has some
+			must(t, open[any](t, path).Close())
+		}
 		made := filepath.Join(dir, "another")
 		if _, err := journal.Open[any](made, journal.Options{}); !errors.Is(err, os.ErrPermission) {
 			t.Error(err)
@@ -82,7 +70,7 @@ func TestParentThatIsOnlySearched(t *testing.T) {
 		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
 			t.Error("it has left a directory whose name may be lost:", err)
 		}
-	}
+	})
 }
 
 // A file system without fsync of directories says so, and keeps its names as it can.
@@ -91,4 +79,51 @@ func TestNoFsyncOfDirectories(t *testing.T) {
 	if err := journal.Directory(filepath.Join(t.TempDir(), "none")).Sync(); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// A segment is archived when the archive has its name for good: if that cannot be
+// synced, the next Prune sees to it.
+func TestArchiveIsSynced(t *testing.T) {
+	path, store := newPath(t), t.TempDir()
+	j, err := journal.Open[any](path, journal.Options{Archive: store})
+	must(t, err)
+	tell(t, j, story())
+	tell(t, j, []step{seal("D", 0, 0), abort("D", "")})
+	must(t, j.Rotate(background))
+	must(t, start("last", 5, "D").call(j))
+	must(t, os.Chmod(store, 0o300)) // names can be made there, and not synced
+	asNobody(t, []string{path, store, first(path)}, func() {
+		if err := j.Prune(background, 5); !errors.Is(err, os.ErrPermission) {
+			t.Error(err)
+		}
+		must(t, os.Chmod(store, 0o700))
+		must(t, start("one more", 6, "last").call(j))
+		must(t, seal("last", 0, 0).call(j))
+		must(t, abort("last", "").call(j))
+		must(t, j.Prune(background, 6))
+	})
+	if _, err := os.Stat(filepath.Join(store, journal.SegmentName(1))); err != nil {
+		t.Error(err)
+	}
+	must(t, j.Close())
+	equal(t, len(load(t, open[any](t, path))), 1)
+}
+
+// asNobody runs a function as somebody who owns some files and may not read everything.
+func asNobody(t *testing.T, files []string, run func()) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		for _, f := range files {
+			must(t, os.Chown(f, nobody, nobody))
+			for d := filepath.Dir(f); d != os.TempDir(); d = filepath.Dir(d) {
+				must(t, os.Chmod(d, 0o711))
+			}
+		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		must(t, syscall.Setfsuid(nobody))
+		defer syscall.Setfsuid(0)
+	}
+	run()
 }
