@@ -33,8 +33,15 @@ func ReaderOn[E any](f Folder, o Options) (*Reader[E], error) {
 // VerifyOn is VerifyFrom of a folder.
 func VerifyOn(f Folder, since Anchor) (Report, error) { return verifyFrom(f, since) }
 
-// RepairOn is Repair of a folder that nobody else uses.
-func RepairOn(f Folder) (Cut, error) { return repair(f) }
+// RepairOn and the others are Repair, Examine and Undo of a folder that nobody else uses.
+func RepairOn(f Folder) (Repaired, error) { return repair(f) }
+
+func ExamineOn(f Folder) (Repaired, error) {
+	p, err := examine(f)
+	return p.Repaired, err
+}
+
+func UndoOn(f Folder) error { return undo(f) }
 
 // Directory is a folder on a disk.
 func Directory(path string) Folder { return directory{path: path} }

@@ -139,7 +139,7 @@ func (f *follower) catchUp(each func(*line) error) error {
 		}
 		if !gone && len(v.files) == 1 && v.files[0].size == f.next {
 			f.torn = 0
-			return f.missingHead()
+			return f.missing()
 		}
 	}
 	f.blocks, f.block, f.ended = &blocks{r: in, ahead: true, number: f.lines, hash: f.hash}, nil, false
@@ -154,6 +154,9 @@ func (f *follower) catchUp(each func(*line) error) error {
 		}
 		if err != nil {
 			return err
+		}
+		if gone && f.jumped {
+			return ErrDropped
 		}
 		gone = false
 		f.number, f.next = f.files[f.at].number, f.size

@@ -78,7 +78,7 @@ func (g *log) cut() (cut, error) {
 		return cut{}, err
 	}
 	g.loading++
-	return cutOf(g.path, g.folder, g.options, g.state, g.segments, g.hash), nil // LP(Load)
+	return cutOf(g.path, g.folder, g.options, g.state, g.state.kept(), g.segments, g.hash), nil // LP(Load)
 }
 
 func (g *log) loaded() {
@@ -87,8 +87,7 @@ func (g *log) loaded() {
 	g.loading--
 }
 
-func cutOf(path string, f source, o Options, s *state, files []segment, hash digest) cut {
-	kept := s.kept()
+func cutOf(path string, f source, o Options, s *state, kept []*changeset, files []segment, hash digest) cut {
 	c := cut{path: path, from: f, segments: slices.Clone(files), hash: hash, list: make([]changeset, len(kept)), upcast: o.Upcast}
 	for i, k := range kept {
 		c.list[i] = *k
@@ -175,6 +174,9 @@ func loadAll[E any](ctx context.Context, c cut, yield func(cowchangeset.Saved[E]
 func (l *loader[E]) next() cowchangeset.Saved[E] {
 	i := l.yielded
 	c := l.list[i]
+	if i > 0 && l.list[i-1].ordinal+1 != c.ordinal {
+		l.previous = c.previous // behind a gap
+	}
 	saved := cowchangeset.Saved[E]{
 		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal, Previous: l.previous},
 		Entries: l.entries[i],

@@ -70,11 +70,10 @@ func (v *view) close() {
 	}
 }
 
-// look returns a view of the segments with a number of since or more. It returns a
-// CorruptError if there is a gap among all that there are.
+// look returns a view of the segments with a number of since or more.
 //
 // It looks again if a segment vanishes before it is open, as it was dropped, and if
-// there is a gap in a list that the next one does not confirm: files that come and
+// a segment is missing in a list that the next one does not confirm: files that come and
 // go while a directory is read may be in the list or not. So it is a writer's
 // progress that makes it look again.
 func look(from lister, since uint64) (*view, error) {
@@ -85,10 +84,7 @@ func look(from lister, since uint64) (*view, error) {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
 		files, _, _ := segmentsOf(names)
-		if err := gap(files); err != nil {
-			if slices.Equal(was, names) {
-				return nil, err
-			}
+		if hasHole(files) && !slices.Equal(was, names) {
 			was = names
 			continue
 		}

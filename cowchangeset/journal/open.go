@@ -190,9 +190,6 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 // write, so recover calls fsync, whatever the policy.
 func (g *log) recover() error {
 	files, litter, strange, err := list(g.folder)
-	if err == nil {
-		err = gap(files)
-	}
 	if err != nil {
 		return err
 	}

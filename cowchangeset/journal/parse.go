@@ -67,7 +67,7 @@ func (p *parser) expect(text string) {
 
 // op reads an op and the quote behind it.
 func (p *parser) op() op {
-	for _, o := range []op{opAppend, opSeal, opStart, opApplied, opAbort, opPrune, opJournal} {
+	for _, o := range []op{opAppend, opSeal, opStart, opApplied, opAbort, opPrune, opGap, opJournal} {
 		if len(p.rest) > len(o) && string(p.rest[:len(o)]) == string(o) && p.rest[len(o)] == '"' {
 			p.rest = p.rest[len(o)+1:]
 			return o

@@ -156,11 +156,14 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield
 	if last.size = s.size; s.whole { // but for its newline
 		last.size--
 	}
-	c := cutOf(r.path, v, r.options, s.state, s.files, s.hash)
+	c := cutOf(r.path, v, r.options, s.state, s.state.all(), s.files, s.hash)
 	for i, is := range c.list {
 		if wanted != nil && wanted(is) {
-			if i > 0 {
+			switch {
+			case i > 0 && c.list[i-1].ordinal+1 == is.ordinal:
 				c.previous = c.list[i-1].id
+			case i > 0:
+				c.previous = is.previous
 			}
 			c.list, wanted = c.list[i:i+1], nil
 			break

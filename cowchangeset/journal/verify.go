@@ -18,13 +18,32 @@ type Report struct {
 	Torn       int64  // at the end, after the last line: Open would remove them
 	Hash       string // of the last line, in hexadecimal; 64 zeros if there is none
 	Last       Anchor // the same, with its number
+	Gaps       []Gap  // the segments that Repair has taken out, and that are not back
+}
+
+// Gap is a damaged segment that Repair has taken out of a journal.
+type Gap struct {
+	Segment uint64
+	Ordinal uint64 // lines of changesets up to this one may be lost
+	SHA256  string // of its file, in hexadecimal; empty if there was none
+	Reason  string // what was wrong with it
 }
 
 func (s *scanner) report() Report {
+	var gaps []Gap
+	if g := s.state.gaps[s.state.begun-1]; g != nil {
+		gaps = append(gaps, *g)
+	}
+	for _, h := range s.state.holes {
+		if g := s.state.gaps[h.segment]; g != nil {
+			gaps = append(gaps, *g)
+		}
+	}
 	return Report{
+		Gaps:       gaps,
 		Journal:    s.state.journal,
 		Lines:      s.read,
-		Changesets: len(s.state.kept()),
+		Changesets: len(s.state.all()),
 		Entries:    s.entries,
 		Bytes:      s.bytes,
 		Torn:       s.torn,

@@ -7,13 +7,21 @@ import (
 	"strings"
 )
 
-// Cut describes the part that Repair has taken out of a journal. The zero Cut means that
-// the journal was sound.
-type Cut struct {
+// Repaired says what Repair has taken out of a journal, or would. The zero Repaired means
+// that the journal is sound.
+type Repaired struct {
 	Damage *CorruptError // the first
 
-	// File has all bytes from the damage on, as they were: the rest of the segment,
-	// and the later segments, one after the other. It is empty if there were none.
+	// Lost are the segments that were taken out, or were missing.
+	Lost []Gap
+
+	// Kept is how many lines are left. Cutting is how many would be left if everything
+	// from the damage on were cut.
+	Kept    int
+	Cutting int
+
+	// File has all bytes of the last segment from its damage on, as they were. It is empty
+	// if that has none.
 	File  string
 	Bytes int64
 	Lines int // as many as there are newlines
@@ -22,7 +30,7 @@ type Cut struct {
 	// following fields count these.
 	Sound      int
 	Entries    int
-	Changesets []CutChangeset // in the order in which they come
+	Changesets []LostChangeset // in the order in which they come
 	Before     uint64         // the largest ordinal that a prune has named; 0 if there is none
 
 	// Pruned is not zero if Repair has written a prune of the changesets with a lower
@@ -31,8 +39,8 @@ type Cut struct {
 	Pruned uint64
 }
 
-// CutChangeset is a changeset that appears in lines of a Cut.
-type CutChangeset struct {
+// LostChangeset is a changeset that appears in lines of a Repaired.
+type LostChangeset struct {
 	ID      string
 	Lines   int
 	Entries int
@@ -41,12 +49,18 @@ type CutChangeset struct {
 }
 
 // String returns all of it, in some lines of text.
-func (c Cut) String() string {
+func (c Repaired) String() string {
 	if c.Damage == nil {
 		return "the journal is sound: nothing was cut"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", c.Damage)
+	for _, g := range c.Lost {
+		fmt.Fprintf(&b, "\nsegment %d is taken out: lines of changesets up to ordinal %d may be lost", g.Segment, g.Ordinal)
+	}
+	if len(c.Lost) > 0 {
+		fmt.Fprintf(&b, "\n%d lines are kept; cutting at the first damage would keep %d", c.Kept, c.Cutting)
+	}
 	if c.File != "" {
 		fmt.Fprintf(&b, "\ncut %d bytes to %s: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.File, c.Lines, c.Sound, c.Entries)
 	}
@@ -69,7 +83,7 @@ func (c Cut) String() string {
 }
 
 // read counts what is in r.
-func (c *Cut) read(r io.Reader) error {
+func (c *Repaired) read(r io.Reader) error {
 	blocks := &blocks{r: r}
 	var p parser
 	for b := (*block)(nil); ; {
@@ -95,7 +109,7 @@ func (c *Cut) read(r io.Reader) error {
 	}
 }
 
-func (c *Cut) count(l *line) {
+func (c *Repaired) count(l *line) {
 	if l.op == opJournal {
 		return
 	}
@@ -103,10 +117,10 @@ func (c *Cut) count(l *line) {
 		c.Before = max(c.Before, l.before)
 		return
 	}
-	i := slices.IndexFunc(c.Changesets, func(s CutChangeset) bool { return s.ID == l.id })
+	i := slices.IndexFunc(c.Changesets, func(s LostChangeset) bool { return s.ID == l.id })
 	if i < 0 {
 		i = len(c.Changesets)
-		c.Changesets = append(c.Changesets, CutChangeset{ID: l.id})
+		c.Changesets = append(c.Changesets, LostChangeset{ID: l.id})
 	}
 	s, n := &c.Changesets[i], len(l.values)
 	s.Lines++
