@@ -26,11 +26,8 @@ const (
 	aborted
 )
 
-// finished reports whether c, which is sealed, is applied or aborted.
-func (c *Changeset[E]) finished() bool {
-	p := c.applyState.Load().phaseNow() // LP(Pending): each
-	return p == applied || p == aborted
-}
+// finished reports whether the changeset is applied or aborted.
+func (s *applyState) finished() bool { return s.phaseNow() == applied || s.phaseNow() == aborted }
 
 // phaseNow returns the phase; nil is idle.
 func (s *applyState) phaseNow() phase {

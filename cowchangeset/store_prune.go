@@ -32,7 +32,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 			return 0
 		}
 		c := first
-		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.finished()) && c.stored() {
+		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
 			c = c.next.Load()
 		}
 		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
