@@ -12,7 +12,8 @@ import (
 )
 
 // Load yields the changesets that the journal has, and that were not pruned, when the
-// loop begins, in the order of their ordinals. If it fails, it yields the error and
+// loop begins, in the order of their ordinals. If segments were lost, it begins behind
+// the last of them; see Repair. If it fails, it yields the error and
 // ends: a *DecodeError for a value that cannot be decoded, an error for a file that has
 // changed under the journal, or the cause of ctx. It reads the files once. The entries
 // of changesets that were open at the same time are in memory at the same time. Calls

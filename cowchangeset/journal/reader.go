@@ -65,7 +65,8 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 }
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
-// the loop begins, in the order of their ordinals. If it fails, it yields the error and
+// the loop begins, in the order of their ordinals. If segments were lost, ordinals may be
+// missing, and entries: see Repair. If it fails, it yields the error and
 // ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It reads the
 // files twice, and checks all of them first. Changesets panics if ctx is nil.
 //

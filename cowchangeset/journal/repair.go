@@ -197,6 +197,9 @@ func examine(f folder) (p repairPlan, err error) {
 		return p, fmt.Errorf("journal: no repair: %s: %w", why, p.Damage)
 	}
 	p.Kept = p.s.read
+	for _, s := range p.aside {
+		p.Aside = append(p.Aside, s.name())
+	}
 	return p, p.count(f, files)
 }
 

@@ -88,6 +88,7 @@ func TestRepairEveryFlip(t *testing.T) {
 				}
 				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
 			case offset == base:
+				equal(t, cut.Aside, []string{journal.SegmentName(number)})
 				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
 			default:
 				equal(t, string(m.files[cut.File].data), string(bad.bytes()[offset:]))
@@ -164,7 +165,7 @@ func TestCut(t *testing.T) {
 	if cut.Before != 0 || cut.Sound != cut.Lines-1 {
 		t.Errorf("%+v", cut)
 	}
-	for _, part := range []string{"corrupt at line", "to line-", "lines, of which", `changeset "C": `, `changeset "D": `, "its start", "its seal"} {
+	for _, part := range []string{"corrupt at line", "cut to line-", "lines, of which", `changeset "C": `, `changeset "D": `, "its start", "its seal"} {
 		if !strings.Contains(cut.String(), part) {
 			t.Errorf("%q is missing in:\n%v", part, cut)
 		}

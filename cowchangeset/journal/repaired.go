@@ -20,9 +20,15 @@ type Repaired struct {
 	Kept    int
 	Cutting int
 
+	// Aside are the names of segments that were moved aside, as nothing behind them can be
+	// read: no line says that they are missing.
+	Aside []string
+
 	// File has all bytes of the last segment from its damage on, as they were. It is empty
 	// if that has none.
-	File  string
+	File string
+
+	// These are of everything that was taken out.
 	Bytes int64
 	Lines int // as many as there are newlines
 
@@ -31,7 +37,7 @@ type Repaired struct {
 	Sound      int
 	Entries    int
 	Changesets []LostChangeset // in the order in which they come
-	Before     uint64         // the largest ordinal that a prune has named; 0 if there is none
+	Before     uint64          // the largest ordinal that a prune has named; 0 if there is none
 
 	// Pruned is not zero if Repair has written a prune of the changesets with a lower
 	// ordinal: the segments in which they began are missing, and no line that is left
@@ -61,8 +67,14 @@ func (c Repaired) String() string {
 	if len(c.Lost) > 0 {
 		fmt.Fprintf(&b, "\n%d lines are kept; cutting at the first damage would keep %d", c.Kept, c.Cutting)
 	}
+	for _, name := range c.Aside {
+		fmt.Fprintf(&b, "\n%s is moved aside: nothing behind it can be read", name)
+	}
 	if c.File != "" {
-		fmt.Fprintf(&b, "\ncut %d bytes to %s: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.File, c.Lines, c.Sound, c.Entries)
+		fmt.Fprintf(&b, "\nthe end of the last segment is cut to %s", c.File)
+	}
+	if c.Lines > 0 {
+		fmt.Fprintf(&b, "\nwhat goes has %d bytes: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.Lines, c.Sound, c.Entries)
 	}
 	for _, s := range c.Changesets {
 		fmt.Fprintf(&b, "\nchangeset %q: %d lines, %d entries", s.ID, s.Lines, s.Entries)
