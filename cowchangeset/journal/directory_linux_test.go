@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -126,4 +127,30 @@ func asNobody(t *testing.T, files []string, run func()) {
 		defer syscall.Setfsuid(0)
 	}
 	run()
+}
+
+// A later segment has the mode and group of the one before it.
+func TestModeOfSegments(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	stat := func(number int) *syscall.Stat_t {
+		info, err := os.Stat(filepath.Join(path, journal.SegmentName(number)))
+		must(t, err)
+		return info.Sys().(*syscall.Stat_t)
+	}
+	equal(t, stat(1).Mode&0o777, uint32(0o600))
+	must(t, start("A", 1, "").call(j))
+	must(t, os.Chmod(first(path), 0o640))
+	group := os.Getgid()
+	if os.Getuid() == 0 {
+		group = 2000
+		must(t, os.Chown(first(path), -1, group))
+	}
+	for n := range 2 {
+		must(t, j.Rotate(background))
+		must(t, start("A"+strconv.Itoa(n), uint64(n+2), []string{"A", "A0"}[n]).call(j))
+		equal(t, stat(n+2).Mode&0o777, uint32(0o640))
+		equal(t, stat(n+2).Gid, uint32(group))
+	}
+	must(t, j.Close())
 }

@@ -21,8 +21,8 @@ type source interface {
 type folder interface {
 	source
 	Names() ([]string, error)
-	Edit(name string) (file, error) // open it to write it too
-	Create(name string) (file, error)
+	Edit(name string) (file, error)         // open it to write it too
+	Create(name, like string) (file, error) // with the mode and group of another file, or the owner's alone
 	Rename(from, to string) error
 	Remove(name string) error
 	Archive(name string) error // take it away as Options.Archive says
@@ -111,8 +111,18 @@ func (d directory) Edit(name string) (file, error) {
 	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND)
 }
 
-func (d directory) Create(name string) (file, error) {
-	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+func (d directory) Create(name, like string) (file, error) {
+	f, err := openRegular(d.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+	if err != nil || like == "" {
+		return f, err
+	}
+	// Whoever may read the segments so far may read the next one. If that is not to be, as
+	// of a group that this process is not in, the segment is worth more than its readers.
+	if is, err := os.Stat(d.in(like)); err == nil {
+		keepGroup(f.File, is)
+		f.Chmod(is.Mode().Perm())
+	}
+	return f, nil
 }
 
 func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }

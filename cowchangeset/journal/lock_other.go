@@ -10,6 +10,9 @@ func lock(*os.File) error { return nil }
 // movesOpen says that a file can be renamed while it is open.
 const movesOpen = false
 
+// keepGroup does nothing: files have no group here.
+func keepGroup(*os.File, os.FileInfo) {}
+
 // openDir opens nothing: directories cannot be synced everywhere.
 func openDir(string) (*os.File, error) { return nil, nil }
 

@@ -29,6 +29,13 @@ func lock(f *os.File) error {
 // movesOpen says that a file can be renamed while it is open.
 const movesOpen = true
 
+// keepGroup gives a new file the group of another one, as far as this process may.
+func keepGroup(f *os.File, like os.FileInfo) {
+	if s, ok := like.Sys().(*syscall.Stat_t); ok {
+		f.Chown(-1, int(s.Gid))
+	}
+}
+
 // openDir opens a directory for syncNames.
 func openDir(path string) (*os.File, error) { return os.Open(path) }
 

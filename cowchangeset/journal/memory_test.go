@@ -173,7 +173,7 @@ func (m *memory) Edit(name string) (journal.File, error) {
 	return m.Open(name)
 }
 
-func (m *memory) Create(name string) (journal.File, error) {
+func (m *memory) Create(name, like string) (journal.File, error) {
 	if _, err := m.ask("create"); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 // anything else is not as a journal has written it, Open returns a *CorruptError and
 // changes nothing; see Repair.
 //
-// Only the owner can read and write the files that Open makes.
+// Only the owner can read and write the files that Open makes. A later segment has the
+// mode and group of the one before it: so whoever is given one can read those to come.
 //
 // Open returns ErrLocked if the journal is open, in this process or another one. It can
 // tell that on the BSDs, illumos, Linux and macOS, and not on all network file systems.

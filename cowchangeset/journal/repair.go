@@ -350,7 +350,7 @@ func (p *repairPlan) save(f folder, last string) (err error) {
 	if err := f.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	to, err := f.Create(name + unborn)
+	to, err := f.Create(name+unborn, last)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (g *log) createWith(name string, text []byte) (file, error) {
 	if err := g.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	f, err := g.folder.Create(name)
+	f, err := g.folder.Create(name, g.name)
 	if err != nil {
 		return nil, err
 	}
