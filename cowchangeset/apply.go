@@ -26,6 +26,9 @@ const (
 	aborted
 )
 
+// finished reports whether the changeset is applied or aborted.
+func (s *applyState) finished() bool { return s.phaseNow() == applied || s.phaseNow() == aborted }
+
 // phaseNow returns the phase; nil is idle.
 func (s *applyState) phaseNow() phase {
 	if s == nil {
@@ -45,13 +48,15 @@ func (s *applyState) phaseNow() phase {
 // At most one Apply of a changeset runs at a time; others return ErrApplying meanwhile.
 // They delay no Record and no Start: entries recorded while fn runs go to the next
 // changeset. With a Store, fn runs when the store has the whole changeset; if the store
-// is an Applier, it is told before Apply returns.
+// is an Applier, it is told before Apply returns. If that fails, or if ctx ends before
+// the store knows it, Apply returns a StoreError although fn has returned nil: then fn
+// does not run again in this process, and another Apply only tells the store.
 //
 // Apply returns ErrAborted after Abort, and the cause of ctx if that is done before fn
-// runs. It panics if ctx or fn is nil.
+// runs. Ending fn when ctx ends is up to fn. Apply panics if ctx or fn is nil.
 //
-// Apply is blocking: it waits for fn, and for the Store if there is one. It takes
-// effect when fn has returned.
+// Apply is blocking: it waits for fn and, as long as ctx lasts, for the Store if there
+// is one. It takes effect when fn has returned.
 func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final[E]) error) error {
 	needContext(ctx, "Changeset.Apply")
 	if fn == nil {
@@ -66,15 +71,19 @@ func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final
 // Applier; it may repeat the one entry that was being applied when the process ended.
 // Apply starts from the first entry in any case.
 //
-// ApplyEach is blocking: it waits for fn, and for the Store if there is one. It takes
-// effect for each entry when fn has returned.
+// With a Store, the same goes for each entry: ApplyEach goes on when the store knows of
+// the one before, and if ctx ends before that, it returns a StoreError. The entry for
+// which fn has returned nil is applied all the same.
+//
+// ApplyEach is blocking: it waits for fn and, as long as ctx lasts, for the Store if
+// there is one. It takes effect for each entry when fn has returned.
 func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Context, seq uint64, e E) error) error {
 	needContext(ctx, "Changeset.ApplyEach")
 	if fn == nil {
 		panic("cowchangeset: Changeset.ApplyEach called with a nil function")
 	}
 	return c.apply(ctx, func(f Final[E]) error {
-		if err := c.flushed(context.Background()); err != nil { // also if ctx has ended meanwhile
+		if err := c.flushed(ctx); err != nil {
 			return err // no further than one entry ahead of the store
 		}
 		from := c.cursor.Load()
@@ -89,7 +98,7 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 				return err
 			}
 			c.cursor.Store(seq + 1) // LP(ApplyEach)
-			if err := c.flushed(context.Background()); err != nil {
+			if err := c.flushed(ctx); err != nil {
 				return err
 			}
 		}
@@ -124,7 +133,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 		c.cursor.Store(AllApplied)
 		next = done
 	}
-	if err := c.flushed(context.Background()); err != nil {
+	if err := c.flushed(ctx); err != nil {
 		return err
 	}
 	next = applied

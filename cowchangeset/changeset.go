@@ -63,8 +63,8 @@ func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	return c
 }
 
-// follow makes c the successor of prev, which may be nil. C is still private.
-func (c *Changeset[E]) follow(prev *Changeset[E]) {
+// comeAfter makes c the successor of prev, which may be nil. C is still private.
+func (c *Changeset[E]) comeAfter(prev *Changeset[E]) {
 	c.ordinal = 1
 	if prev != nil {
 		c.prev.Store(prev)

@@ -43,6 +43,11 @@ type Config[E any] struct {
 	// Starts that came before: the error then matches ErrStoreTimeout. Zero means a minute,
 	// and a negative value no bound.
 	StoreTimeout time.Duration
+
+	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
+	// nor aborted: for trails that nobody applies. A Store may have a setting of its own
+	// for the same, as those of this module have: set both.
+	PruneUnapplied bool
 }
 
 // defaultStoreTimeout is the meaning of a zero Config.StoreTimeout.
@@ -56,7 +61,7 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 
 // newTracker is New for a caller that claims the store no longer than ctx.
 func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
-	t := &Tracker[E]{newID: config.NewID}
+	t := &Tracker[E]{newID: config.NewID, pruneUnapplied: config.PruneUnapplied}
 	if config.Store == nil {
 		if config.Async {
 			return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")

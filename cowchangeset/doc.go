@@ -37,7 +37,7 @@
 // way. Then it voids that Record's slot, and the Record takes a later one. Only two
 // operations wait for others and cannot do their work: a receive from the channel of
 // [Changeset.Sealed] waits for the sealer, or for any other operation that sees the
-// seal; a [Changeset.Tail] or [Tracker.Tail] that sleeps waits to be woken after a
+// seal; a [Changeset.Follow] or [Tracker.Follow] that sleeps waits to be woken after a
 // Record, a seal or a Start.
 //
 // Entries are numbered by Seq and changesets by Ordinal. Of two Records of one
@@ -66,10 +66,10 @@
 //
 // [Changeset.Apply] hands the entries of a sealed changeset to a function, once; or
 // again, if the process ends before the store knows of it. [Tracker.Pending] yields
-// the changesets that are left to be applied. [Changeset.Tail] follows the entries of
-// an open changeset, and [Tracker.Tail] those of all. [Coalesce] returns the net
-// effect of entries, and [Invert] the entries that undo them. [Trail.WriteJSONLines]
-// writes everything recorded, while recording goes on.
+// the changesets that are left to be applied. [Changeset.Follow] yields the entries of
+// an open changeset as they come, and [Tracker.Follow] those of all.
+// [Trail.WriteJSONLines] writes everything recorded, while recording goes on. An example
+// computes the net effect of entries, and the entries that undo them.
 //
 // # Costs
 //

@@ -28,7 +28,7 @@ func Example_auditTrail() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Event]{Store: j})
+		tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Event]{Store: j, PruneUnapplied: true})
 		if err != nil {
 			log.Fatal(err)
 		}

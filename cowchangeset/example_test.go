@@ -149,8 +149,8 @@ func ExampleChangeset_Sealed() {
 	// Output: 1
 }
 
-// A Tail of one changeset ends when it is sealed and all is yielded.
-func ExampleChangeset_Tail() {
+// A Follow of one changeset ends when it is sealed and all is yielded.
+func ExampleChangeset_Follow() {
 	var tracker cowchangeset.Tracker[string]
 	ctx := context.Background()
 	plan, _ := tracker.Start(ctx)
@@ -159,7 +159,7 @@ func ExampleChangeset_Tail() {
 		tracker.Record("create index")
 		plan.Seal(ctx)
 	}()
-	for seq, change := range plan.Tail(ctx, 0) {
+	for seq, change := range plan.Follow(ctx, 0) {
 		fmt.Println(seq, change)
 	}
 	// Output:

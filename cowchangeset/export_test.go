@@ -61,11 +61,11 @@ func (c *Changeset[E]) Fired() bool {
 	return c.log.closed.Load()
 }
 
-// Sleep takes the step of a Tail that comes before it sleeps, and returns whether
+// Sleep takes the step of a Follow that comes before it sleeps, and returns whether
 // it has been woken.
 func (c *Changeset[E]) Sleep() (woken func() bool) { return c.log.watch.Event().Fired }
 
-// WakeSlowly takes the first step of who wakes Tails: it fires what they have
+// WakeSlowly takes the first step of who wakes Follows: it fires what they have
 // slept on, and leaves it there.
 func (c *Changeset[E]) WakeSlowly() { c.log.watch.Event().TryFire() }
 
@@ -233,7 +233,7 @@ func (t *Tracker[E]) InLine() (n int) {
 // Settled returns the last step of a Start of a changeset that the store knows.
 func (t *Tracker[E]) Settled(id string) (appear func()) {
 	s := &starting[E]{n: newChangeset(t, id), before: t.latest()}
-	s.n.follow(s.before)
+	s.n.comeAfter(s.before)
 	return func() { t.appear(s) }
 }
 

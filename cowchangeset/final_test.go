@@ -30,7 +30,7 @@ func collected(t *testing.T, what string, p weak.Pointer[large]) {
 func TestFinalKeepsItsEntriesAlone(t *testing.T) {
 	for _, n := range []int{0, 1, cowchangeset.FirstChunk, 1000} {
 		for _, gap := range []bool{false, true} {
-			tracker := new(cowchangeset.Tracker[*large])
+			tracker := cowchangeset.MustNew(cowchangeset.Config[*large]{PruneUnapplied: true})
 			var finals []cowchangeset.Final[*large]
 			var pointers []weak.Pointer[large]
 			for i := range 3 {

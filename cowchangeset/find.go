@@ -53,19 +53,15 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 // Pending yields the changesets that are sealed and neither applied nor aborted, in
 // order: those that a service goes on with after Resume. A loop takes the changesets
 // that exist when it begins, and yields those of which this is so when it comes to
-// them. A yielded changeset may be applied meanwhile. Changesets that Prune has
-// forgotten are not among them, applied or not.
+// them. A yielded changeset may be applied meanwhile. With Config.PruneUnapplied, those
+// that Prune has forgotten are not among them.
 //
 // Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and
 // for each changeset when that is seen not to be applied or aborted.
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are
-			if c.log.open() {
-				continue
-			}
-			p := c.applyState.Load().phaseNow() // LP(Pending): each
-			if p != applied && p != aborted && !yield(c) {
+			if !c.log.open() && !c.applyState.Load().finished() && !yield(c) { // LP(Pending): each
 				return
 			}
 		}

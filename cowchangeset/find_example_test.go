@@ -31,7 +31,7 @@ func ExampleTracker_Pending() {
 	// 2 create orders
 }
 
-func ExampleTracker_Tail() {
+func ExampleTracker_Follow() {
 	var tracker cowchangeset.Tracker[string]
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -39,7 +39,7 @@ func ExampleTracker_Tail() {
 		tracker.Start(ctx)
 		tracker.Record("create " + table)
 	}
-	for place, change := range tracker.Tail(ctx, cowchangeset.Receipt{}) {
+	for place, change := range tracker.Follow(ctx, cowchangeset.Receipt{}) {
 		fmt.Println(place.Ordinal, place.Seq, change)
 		if place.Ordinal == 2 {
 			cancel() // or it would wait for more

@@ -13,17 +13,17 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// A Tail of a tracker goes on from changeset to changeset, and sleeps in between.
-func TestTrackerTail(t *testing.T) {
+// A Follow of a tracker goes on from changeset to changeset, and sleeps in between.
+func TestTrackerFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tracker := new(cowchangeset.Tracker[int])
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		var got []int
 		var places []cowchangeset.Receipt
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			for r, v := range tracker.Tail(ctx, cowchangeset.Receipt{}) {
+			for r, v := range tracker.Follow(ctx, cowchangeset.Receipt{}) {
 				got, places = append(got, v), append(places, r)
 			}
 		}()
@@ -68,9 +68,9 @@ func TestTrackerTail(t *testing.T) {
 	})
 }
 
-// A Tail begins where it is told to, or where Prune has left the first.
-func TestTrackerTailFrom(t *testing.T) {
-	tracker := new(cowchangeset.Tracker[int])
+// A Follow begins where it is told to, or where Prune has left the first.
+func TestTrackerFollowFrom(t *testing.T) {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 	for v := range 6 { // 0 1 | 2 3 | 4 5
 		if v%2 == 0 {
 			start(t, tracker)
@@ -81,7 +81,7 @@ func TestTrackerTailFrom(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for _, v := range tracker.Tail(ctx, cowchangeset.Receipt{Ordinal: ordinal, Seq: seq}) {
+		for _, v := range tracker.Follow(ctx, cowchangeset.Receipt{Ordinal: ordinal, Seq: seq}) {
 			if v != first {
 				t.Errorf("from %d, %d: begins with %d, want %d", ordinal, seq, v, first)
 			}
@@ -108,7 +108,7 @@ func TestTrackerTailFrom(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		})
-		for r, v := range tracker.Tail(t.Context(), cowchangeset.Receipt{Ordinal: 3}) { // which is to come
+		for r, v := range tracker.Follow(t.Context(), cowchangeset.Receipt{Ordinal: 3}) { // which is to come
 			if r.Ordinal != 3 || v != 1 {
 				t.Errorf("begins with %d at %v", v, r)
 			}
@@ -116,20 +116,20 @@ func TestTrackerTailFrom(t *testing.T) {
 		}
 		starter.Wait()
 	})
-	if p := panicOf(func() { tracker.Tail(noContext, cowchangeset.Receipt{}) }); p != "cowchangeset: Tracker.Tail called with a nil context" {
+	if p := panicOf(func() { tracker.Follow(noContext, cowchangeset.Receipt{}) }); p != "cowchangeset: Tracker.Follow called with a nil context" {
 		t.Error(p)
 	}
 }
 
-// A Tail does not sleep where an entry came while the loop body had the last one of a batch
+// A Follow does not sleep where an entry came while the loop body had the last one of a batch
 // that fills several chunks.
-func TestTailBehindALargeBatch(t *testing.T) {
+func TestFollowBehindALargeBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := new(cowchangeset.Tracker[int])
 		c := start(t, tracker)
 		last := 3*cowchangeset.MaxChunk - 1
 		tracker.RecordBatch(make([]int, last+1))
-		for i, v := range c.Tail(t.Context(), 0) {
+		for i, v := range c.Follow(t.Context(), 0) {
 			switch {
 			case int(i) == last:
 				c.Record(1)
@@ -140,16 +140,16 @@ func TestTailBehindALargeBatch(t *testing.T) {
 	})
 }
 
-// Tails see what a trail has in the end, and in its order, whoever starts, records
+// Follows see what a trail has in the end, and in its order, whoever starts, records
 // and prunes meanwhile.
-func TestStressTrackerTail(t *testing.T) {
+func TestStressTrackerFollow(t *testing.T) {
 	const each = 2000
 	tracker := new(cowchangeset.Tracker[int])
 	var followers sync.WaitGroup
 	seen := make([][]cowchangeset.Receipt, 3)
 	for i := range seen {
 		followers.Go(func() {
-			for r := range tracker.Tail(t.Context(), cowchangeset.Receipt{}) {
+			for r := range tracker.Follow(t.Context(), cowchangeset.Receipt{}) {
 				if seen[i] = append(seen[i], r); len(seen[i]) == 3*each {
 					return
 				}
@@ -176,7 +176,7 @@ func TestStressTrackerTail(t *testing.T) {
 	}
 	for _, got := range seen {
 		if !slices.Equal(got, want) {
-			t.Errorf("a Tail has seen %d of %d, or in another order", len(got), len(want))
+			t.Errorf("a Follow has seen %d of %d, or in another order", len(got), len(want))
 		}
 	}
 }

@@ -69,14 +69,15 @@ func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 
 // ReadJSONLines yields the entries that WriteJSONLines wrote to r. If it fails, it
 // yields an error that names the line, and ends; a line that ends early is an
-// io.ErrUnexpectedEOF. It reads ahead, so it is good for one loop. It panics if r is
-// nil.
+// io.ErrUnexpectedEOF. Numbers in an any are read as json.Number, and so as they were
+// written. ReadJSONLines reads ahead, so it is good for one loop. It panics if r is nil.
 func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
 	if r == nil {
 		panic("cowchangeset: ReadJSONLines called with a nil reader")
 	}
 	return func(yield func(Exported[E], error) bool) {
 		decoder := json.NewDecoder(r)
+		decoder.UseNumber() // a float64 has other numbers above 2^53
 		for n := 1; ; n++ {
 			var line jsonLine[E]
 			err := decoder.Decode(&line)

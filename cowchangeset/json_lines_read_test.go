@@ -164,3 +164,27 @@ func TestReadJSONLinesOfSomethingElse(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Numbers in an any are the same after an export, also those that a float64 has not.
+func TestReadJSONLinesNumbers(t *testing.T) {
+	type row struct{ Columns map[string]any }
+	want := []any{int64(1<<53 + 1), uint64(1<<64 - 1), int64(-1 << 63), 0.1, "9007199254740993"}
+	var tracker cowchangeset.Tracker[row]
+	tracker.Start(t.Context())
+	for _, n := range want {
+		tracker.Record(row{map[string]any{"id": n, "deep": []any{n}}})
+	}
+	var text strings.Builder
+	if err := tracker.Trail().WriteJSONLines(&text); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := imported[row](strings.NewReader(text.String()))
+	if err != nil || len(rows) != len(want) {
+		t.Fatal(rows, err)
+	}
+	for i, r := range rows {
+		if got := r.Value.Columns["id"]; fmt.Sprint(got) != fmt.Sprint(want[i]) {
+			t.Errorf("%v has become %v", want[i], got)
+		}
+	}
+}

@@ -24,7 +24,7 @@ type log[E any] struct {
 	// is never before the chunk loaded.
 	tail atomics.Pointer[chunk[E]]
 
-	watch atomics.Waker // for Tails that wait for an entry or the seal
+	watch atomics.Waker // for Follow loops that wait for an entry or the seal
 
 	// Cuts and loops read the following fields, in the second cache line.
 

@@ -44,7 +44,7 @@ func TestCutsCostTheSame(t *testing.T) {
 		{"Len of a Trail", func(s *state) { s.tr.Trail().Len() }, mc.Cost{Loads: 5}},
 		{"Entries, the first", func(s *state) { begin(s.c.Entries()) }, mc.Cost{Loads: 4}},
 		{"Len", func(s *state) { s.c.Len() }, mc.Cost{Loads: 2}},
-		{"Tail, the first", func(s *state) { begin(s.c.Tail(context.Background(), 0)) }, mc.Cost{Loads: 4}},
+		{"Follow, the first", func(s *state) { begin(s.c.Follow(context.Background(), 0)) }, mc.Cost{Loads: 4}},
 		{"Record", func(s *state) { s.tr.Record(none{}) }, mc.Cost{Loads: 4, RMWs: 2}},
 		{"a Trail with one new entry", func(s *state) { s.tr.Trail() }, mc.Cost{Loads: 6, RMWs: 1}},
 		{"Record, Trail", func(s *state) { s.tr.Record(none{}); s.tr.Trail() }, mc.Cost{Loads: 10, RMWs: 3}},

@@ -11,16 +11,16 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
-// A Tail of a tracker sleeps while there is nothing, also while nothing has been
+// A Follow of a tracker sleeps while there is nothing, also while nothing has been
 // started after what is sealed, and misses neither an entry nor a Start.
-func TestTrackerTailProtocols(t *testing.T) {
+func TestTrackerFollowProtocols(t *testing.T) {
 	ctx := context.Background()
 	type tracker = *cowchangeset.Tracker[int]
-	tails := func(m *mc.M, tr tracker) {
+	follows := func(m *mc.M, tr tracker) {
 		want := 1
-		for r, e := range tr.Tail(ctx, cowchangeset.Receipt{}) {
+		for r, e := range tr.Follow(ctx, cowchangeset.Receipt{}) {
 			if e != want || int(r.Ordinal) < e {
-				m.Failf("a Tail has seen %d at %v, want %d", e, r, want)
+				m.Failf("a Follow has seen %d at %v, want %d", e, r, want)
 			}
 			if want++; want == 3 {
 				return
@@ -36,10 +36,10 @@ func TestTrackerTailProtocols(t *testing.T) {
 		sealed  bool // before they begin, and otherwise by a Start
 		threads threads
 	}{
-		"Tail ∥ Start, Record":                   {mc.Config{}, false, threads{tails, both}},
-		"Seal, and Tail ∥ Start, Record":         {mc.Config{}, true, threads{tails, both}},
-		"Seal, and Tail ∥ Start ∥ Start, Record": {few(2), true, threads{tails, start, both}},
-		"Seal, and Tail ∥ Tail ∥ Start, Record":  {few(2), true, threads{tails, tails, both}},
+		"Follow ∥ Start, Record":                    {mc.Config{}, false, threads{follows, both}},
+		"Seal, and Follow ∥ Start, Record":          {mc.Config{}, true, threads{follows, both}},
+		"Seal, and Follow ∥ Start ∥ Start, Record":  {few(2), true, threads{follows, start, both}},
+		"Seal, and Follow ∥ Follow ∥ Start, Record": {few(2), true, threads{follows, follows, both}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Operations = name
@@ -56,12 +56,12 @@ func TestTrackerTailProtocols(t *testing.T) {
 			})
 		})
 	}
-	t.Run("Tail(ctx) ∥ cancel ∥ Start", func(t *testing.T) {
-		mc.Check(t, mc.Config{Operations: "Tail(ctx) ∥ cancel ∥ Start"}, func(m *mc.M) {
+	t.Run("Follow(ctx) ∥ cancel ∥ Start", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Follow(ctx) ∥ cancel ∥ Start"}, func(m *mc.M) {
 			tr := new(cowchangeset.Tracker[int])
 			ended, end := atomics.WithCancel(ctx)
 			m.Go(func() {
-				for range tr.Tail(ended, cowchangeset.Receipt{}) {
+				for range tr.Follow(ended, cowchangeset.Receipt{}) {
 				}
 			})
 			m.Go(func() { end() })

@@ -32,7 +32,7 @@ func TestCostsOfRareEvents(t *testing.T) {
 		_, c := started()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for seq := range c.Tail(ctx, 0) {
+		for seq := range c.Follow(ctx, 0) {
 			if seq+1 == c.Reserved() {
 				cancel()
 			}

@@ -241,18 +241,18 @@ func TestApplyProtocols(t *testing.T) {
 	}
 }
 
-// A Tail sleeps while there is nothing, and misses neither an entry nor the seal.
-func TestTailProtocols(t *testing.T) {
+// A Follow sleeps while there is nothing, and misses neither an entry nor the seal.
+func TestFollowProtocols(t *testing.T) {
 	ctx := context.Background()
 	type changeset = *cowchangeset.Changeset[int]
-	tails := func(m *mc.M, c changeset) {
+	follows := func(m *mc.M, c changeset) {
 		var got []int
-		for _, e := range c.Tail(ctx, 0) {
+		for _, e := range c.Follow(ctx, 0) {
 			got = append(got, e)
 		}
 		f, _ := c.Seal(ctx)
 		if want := collect(f.All()); !slices.Equal(got, want) {
-			m.Failf("a Tail has seen %v of %v", got, want)
+			m.Failf("a Follow has seen %v of %v", got, want)
 		}
 	}
 	records := func(es ...int) func(*mc.M, changeset) {
@@ -268,10 +268,10 @@ func TestTailProtocols(t *testing.T) {
 		cfg     mc.Config
 		threads []func(*mc.M, changeset)
 	}{
-		"Tail ∥ Record, Seal":         {mc.Config{}, []func(*mc.M, changeset){tails, func(m *mc.M, c changeset) { records(1)(m, c); sealing(m, c) }}},
-		"Tail ∥ Record, Record, Seal": {few, []func(*mc.M, changeset){tails, func(m *mc.M, c changeset) { records(1, 2)(m, c); sealing(m, c) }}},
-		"Tail ∥ Record ∥ Seal":        {few, []func(*mc.M, changeset){tails, records(1), sealing}},
-		"Tail ∥ Tail ∥ Seal":          {few, []func(*mc.M, changeset){tails, tails, sealing}},
+		"Follow ∥ Record, Seal":         {mc.Config{}, []func(*mc.M, changeset){follows, func(m *mc.M, c changeset) { records(1)(m, c); sealing(m, c) }}},
+		"Follow ∥ Record, Record, Seal": {few, []func(*mc.M, changeset){follows, func(m *mc.M, c changeset) { records(1, 2)(m, c); sealing(m, c) }}},
+		"Follow ∥ Record ∥ Seal":        {few, []func(*mc.M, changeset){follows, records(1), sealing}},
+		"Follow ∥ Follow ∥ Seal":        {few, []func(*mc.M, changeset){follows, follows, sealing}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Operations = name
@@ -283,12 +283,12 @@ func TestTailProtocols(t *testing.T) {
 			})
 		})
 	}
-	t.Run("Tail(ctx) ∥ cancel ∥ Record", func(t *testing.T) {
-		mc.Check(t, mc.Config{Operations: "Tail(ctx) ∥ cancel ∥ Record"}, func(m *mc.M) {
+	t.Run("Follow(ctx) ∥ cancel ∥ Record", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Follow(ctx) ∥ cancel ∥ Record"}, func(m *mc.M) {
 			c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
 			ended, end := atomics.WithCancel(ctx)
 			m.Go(func() {
-				for range c.Tail(ended, 0) {
+				for range c.Follow(ended, 0) {
 				}
 			})
 			m.Go(func() { end() })
@@ -297,16 +297,16 @@ func TestTailProtocols(t *testing.T) {
 	})
 }
 
-// Somebody has woken a Tail and stalls, before two others come to sleep: a Record
+// Somebody has woken a Follow and stalls, before two others come to sleep: a Record
 // wakes both.
-func TestTailsBehindAStalledWaker(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Tail ∥ Tail ∥ Record", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
+func TestFollowsBehindAStalledWaker(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Follow ∥ Follow ∥ Record", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
 		ctx := context.Background()
 		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
 		c.WakeSlowly()
 		for range 2 {
 			m.Go(func() {
-				for range c.Tail(ctx, 0) {
+				for range c.Follow(ctx, 0) {
 					return
 				}
 			})
@@ -318,7 +318,7 @@ func TestTailsBehindAStalledWaker(t *testing.T) {
 // Once a goroutine has seen the seal, no waiter sleeps any more, also where the sealer
 // stalls before it has woken them.
 func TestSealedIsToldToAll(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Tail"}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Follow"}, func(m *mc.M) {
 		ctx := context.Background()
 		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
 		c.Sealed()
@@ -380,7 +380,7 @@ func TestPruneProtocols(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
-				tr := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "id", nil }})
+				tr := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true, NewID: func(context.Context) (string, error) { return "id", nil }})
 				for e := 1; e <= 2; e++ {
 					tr.Start(ctx)
 					tr.Record(e)
@@ -396,9 +396,25 @@ func TestPruneProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Prune(1) ∥ Apply", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Apply"}, func(m *mc.M) {
+			tr := new(cowchangeset.Tracker[int])
+			first, _ := tr.Start(ctx)
+			tr.Start(ctx)
+			var ran atomics.Uint32
+			m.Go(func() {
+				first.Apply(ctx, func(context.Context, cowchangeset.Final[int]) error { ran.Store(1); return nil })
+			})
+			m.Go(func() {
+				if n := tr.Prune(1); n == 1 && ran.Load() == 0 {
+					m.Failf("it has forgotten what nobody has applied")
+				}
+			})
+		})
+	})
 	t.Run("Prune(1) ∥ the first Start", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Start"}, func(m *mc.M) {
-			tr := new(cowchangeset.Tracker[int])
+			tr := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 			m.Go(func() {
 				if n := tr.Prune(1); n != 0 {
 					m.Failf("forgot %d", n)

@@ -76,7 +76,7 @@ func TestStartsThatAreLeft(t *testing.T) {
 // others have gone on. It brings nothing back that was forgotten since.
 func TestStartThatIsLeftTooLate(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "the end of a Start ∥ the same, Start, Prune(1)"}, func(m *mc.M) {
-		tracker := new(cowchangeset.Tracker[int])
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 		end := tracker.Settled("1")
 		m.Go(end)
 		m.Go(func() {

@@ -42,9 +42,10 @@ func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory)
 	return inOrder(config), m
 }
 
-// inOrder returns a tracker with numbers for IDs.
+// inOrder returns a tracker with numbers for IDs, which forgets what nobody has applied.
 func inOrder(config cowchangeset.Config[int]) *cowchangeset.Tracker[int] {
 	var n atomic.Int32
+	config.PruneUnapplied = true
 	config.NewID = func(context.Context) (string, error) { return fmt.Sprint(n.Add(1)), nil }
 	return cowchangeset.MustNew(config)
 }

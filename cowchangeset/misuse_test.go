@@ -27,7 +27,7 @@ func TestNilArguments(t *testing.T) {
 		"Changeset.ApplyEach called with a nil context":  func() { c.ApplyEach(none, each) },
 		"Changeset.ApplyEach called with a nil function": func() { c.ApplyEach(t.Context(), nil) },
 		"Changeset.Abort called with a nil context":      func() { c.Abort(none, nil) },
-		"Changeset.Tail called with a nil context":       func() { c.Tail(none, 0) },
+		"Changeset.Follow called with a nil context":     func() { c.Follow(none, 0) },
 		"Tracker.Flush called with a nil context":        func() { tracker.Flush(none) },
 		"Resume called with a nil context":               func() { cowchangeset.Resume(none, cowchangeset.Config[int]{Store: newMemory()}) },
 	} {

@@ -94,7 +94,9 @@ type Claimer interface {
 	// was claimed before and not released, and then changes nothing.
 	Claim(ctx context.Context) error
 
-	// Release undoes Claim. A Resume that fails after its Claim calls it.
+	// Release undoes Claim. A Resume that fails after its Claim calls it, and nobody else
+	// should: a tracker that Resume or New has returned may go on, and two trackers of one
+	// store give the same receipts.
 	Release()
 }
 

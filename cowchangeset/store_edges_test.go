@@ -262,7 +262,7 @@ func TestStoreOneChangesetFails(t *testing.T) {
 
 // No link leads back to what Prune has forgotten.
 func TestPruneCutsAllLinks(t *testing.T) {
-	tracker := new(cowchangeset.Tracker[*[1 << 16]byte])
+	tracker := cowchangeset.MustNew(cowchangeset.Config[*[1 << 16]byte]{PruneUnapplied: true})
 	var held *cowchangeset.Changeset[*[1 << 16]byte]
 	var first weak.Pointer[[1 << 16]byte]
 	for i := range 4 {
@@ -289,7 +289,7 @@ func TestPruneCutsAllLinks(t *testing.T) {
 	runtime.KeepAlive(tracker)
 }
 
-// Nothing is applied, and no Tail goes on, when the context has ended.
+// Nothing is applied, and no Follow goes on, when the context has ended.
 func TestContextsEndInTime(t *testing.T) {
 	tracker, m := kept(cowchangeset.Config[int]{})
 	c, _ := tracker.Start(t.Context())
@@ -308,7 +308,7 @@ func TestContextsEndInTime(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	n := 0
-	for range c.Tail(ctx, 0) {
+	for range c.Follow(ctx, 0) {
 		n++
 		leave()
 	}

@@ -73,8 +73,9 @@ func ExampleTracker_Prune() {
 	var tracker cowchangeset.Tracker[string]
 	ctx := context.Background()
 	for range 5 {
-		tracker.Start(ctx)
+		plan, _ := tracker.Start(ctx)
 		tracker.Record("insert row")
+		plan.Apply(ctx, func(context.Context, cowchangeset.Final[string]) error { return nil })
 	}
 	fmt.Println("forgot", tracker.Prune(2), "of 5, kept", len(tracker.IDs()))
 	latest, _ := tracker.Current()

@@ -8,8 +8,9 @@ import (
 )
 
 // Prune forgets the oldest changesets, so that no more than keep remain of those that
-// it finds: a Start that comes meanwhile adds one. It returns how many it has
-// forgotten. IDs, and Trails taken afterwards, do not contain them; ordinals do not
+// it finds: a Start that comes meanwhile adds one. It stops at the first changeset that
+// is neither applied nor aborted, unless Config.PruneUnapplied is set. It returns how
+// many it has forgotten. IDs, and Trails taken afterwards, do not contain them; ordinals do not
 // change. The memory of a changeset is freed when nobody holds the changeset, or a
 // Trail or an earlier changeset that leads to it. A Final holds only its own entries.
 //
@@ -31,10 +32,10 @@ func (t *Tracker[E]) Prune(keep int) int {
 			return 0
 		}
 		c := first
-		for last.ordinal-c.ordinal >= uint64(keep) && c.stored() {
+		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
 			c = c.next.Load()
 		}
-		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) {
+		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
 			c.flusher.request() // or every Prune would stop here
 		}
 		if c == first {

@@ -39,6 +39,65 @@ func prunes(m *memory) (calls []string) {
 	return calls
 }
 
+// Prune stops at what is sealed, and neither applied nor aborted: with a store or
+// without, what is pending remains so until it is applied or aborted.
+func TestPruneStopsAtThePending(t *testing.T) {
+	for _, store := range []*forgetful{nil, {memory: newMemory()}} {
+		var config cowchangeset.Config[int]
+		if store != nil {
+			config.Store = store
+		}
+		tracker := cowchangeset.MustNew(config)
+		var sets []*cowchangeset.Changeset[int]
+		for v := range 5 {
+			c, err := tracker.Start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tracker.Record(v)
+			sets = append(sets, c)
+		}
+		check := func(forgotten int, pending ...uint64) {
+			t.Helper()
+			if err := tracker.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n := tracker.Prune(1)
+			var left []uint64
+			for c := range tracker.Pending() {
+				left = append(left, c.Ordinal())
+			}
+			if n != forgotten || !slices.Equal(left, pending) {
+				t.Errorf("forgot %d, pending %v; want %d, %v", n, left, forgotten, pending)
+			}
+		}
+		apply := func(c *cowchangeset.Changeset[int], err error) {
+			t.Helper()
+			if got := c.Apply(t.Context(), func(context.Context, final) error { return err }); got != err {
+				t.Fatal(got)
+			}
+		}
+		check(0, 1, 2, 3, 4)
+		apply(sets[0], errDisk)
+		apply(sets[1], nil)
+		check(0, 1, 3, 4)
+		if err := sets[0].Abort(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		check(2, 3, 4)
+		apply(sets[3], nil)
+		check(0, 3)
+		apply(sets[2], nil)
+		check(2)
+		if store != nil {
+			if err := tracker.Flush(t.Context()); err != nil || len(store.order) != 1 {
+				t.Errorf("the store has %v, %v", store.order, err)
+			}
+			store.check(t)
+		}
+	}
+}
+
 // A store that is a Pruner is told soon of what the tracker has forgotten, once.
 func TestPrunerIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +204,7 @@ func TestResumeAfterPrune(t *testing.T) {
 		tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
 		tracker.Prune(2)
 		synctest.Wait()
-		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: store, NewID: func(context.Context) (string, error) { return "next", nil }})
+		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{PruneUnapplied: true, Store: store, NewID: func(context.Context) (string, error) { return "next", nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

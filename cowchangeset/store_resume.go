@@ -65,7 +65,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 // private.
 func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E], error) {
 	c := newChangeset(t, saved.ID)
-	c.follow(last)
+	c.comeAfter(last)
 	switch {
 	case saved.ID == "":
 		return nil, errors.New("empty ID")

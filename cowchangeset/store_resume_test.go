@@ -101,7 +101,7 @@ func panicOf(f func()) (p any) {
 
 // The memory of what is forgotten returns.
 func TestPruneFreesMemory(t *testing.T) {
-	tracker := new(cowchangeset.Tracker[*[1 << 16]byte])
+	tracker := cowchangeset.MustNew(cowchangeset.Config[*[1 << 16]byte]{PruneUnapplied: true})
 	var first weak.Pointer[[1 << 16]byte]
 	for i := range 100 {
 		tracker.Start(t.Context())
@@ -126,7 +126,7 @@ func TestPruneFreesMemory(t *testing.T) {
 
 // Whatever happens while others prune, IDs and trails have no gaps.
 func TestStressPrune(t *testing.T) {
-	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
 	tracker.Start(t.Context())
 	together(4, func(g int) {
 		for i := range 500 {

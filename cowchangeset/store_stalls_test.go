@@ -135,3 +135,62 @@ func TestStoreIsToldInSpiteOfContexts(t *testing.T) {
 		})
 	}
 }
+
+// An Apply waits for a store that hangs no longer than its context lasts. What its
+// function has done counts, and another Apply tells the store.
+func TestApplyLeavesAStoreThatHangs(t *testing.T) {
+	for _, timeout := range []time.Duration{-1, time.Minute} {
+		for _, each := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: timeout})
+				c, _ := tracker.Start(t.Context())
+				tracker.RecordBatch([]int{1, 2})
+				answer := make(chan struct{})
+				m.faults(func(_ context.Context, method, _ string) error {
+					if method == "Applied" {
+						<-answer
+					}
+					return nil
+				})
+				ran := 0
+				apply := func(ctx context.Context) error {
+					if each {
+						return c.ApplyEach(ctx, func(context.Context, uint64, int) error { ran++; return nil })
+					}
+					return c.Apply(ctx, func(context.Context, final) error { ran += 2; return nil })
+				}
+				for range 2 { // the second finds the first's work not told yet
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					began := time.Now()
+					err := apply(ctx)
+					cancel()
+					var failed *cowchangeset.StoreError
+					if !errors.As(err, &failed) || failed.Method != "wait" || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+						t.Errorf("each %v: %v after %v", each, err, time.Since(began))
+					}
+				}
+				applied, want, once := c.Applied(), cowchangeset.AllApplied, 2
+				if each {
+					want, once = 1, 1 // no further than one entry ahead of the store
+				}
+				if applied != want || ran != once {
+					t.Errorf("each %v: applied up to %d, %d entries", each, applied, ran)
+				}
+				if pending := slices.Collect(tracker.Pending()); len(pending) != 1 {
+					t.Errorf("each %v: %d are pending", each, len(pending))
+				}
+				close(answer)
+				if err := apply(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if ran != 2 || m.has("1").Applied != cowchangeset.AllApplied {
+					t.Errorf("each %v: %d entries were applied, and the store knows %d", each, ran, m.has("1").Applied)
+				}
+				if err := apply(t.Context()); err != cowchangeset.ErrApplied {
+					t.Error(err)
+				}
+				m.check(t)
+			})
+		}
+	}
+}

@@ -85,7 +85,7 @@ func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	case s.conditional && s.before != s.expected:
 		return ErrConflict // LP(StartAfter): conflict, in latest
 	}
-	s.n.follow(s.before)
+	s.n.comeAfter(s.before)
 	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
 	if s.before != nil {
 		h.Previous = s.before.id

@@ -288,3 +288,33 @@ func TestStoreStartAfterInLine(t *testing.T) {
 		m.check(t)
 	})
 }
+
+// waitedContext is a causeContext whose cause can be asked for.
+type waitedContext struct{ causeContext }
+
+func (*waitedContext) Value(any) any { return nil }
+
+// The store is not called for a Start whose caller has left before its turn, and the
+// next Start follows what there was.
+func TestStoreStartsOfNobody(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a caller leaves before its Start's goroutine runs
+	calls := 0
+	const rounds = 100
+	for range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{})
+			if _, err := tracker.Start(&waitedContext{causeContext{Context: t.Context()}}); err == nil {
+				t.Fatal("it has started")
+			}
+			synctest.Wait()
+			calls += len(m.called())
+			if c, err := tracker.Start(t.Context()); err != nil || c.Ordinal() != 1 {
+				t.Fatal(c, err)
+			}
+			m.check(t)
+		})
+	}
+	if calls > rounds/10 { // the scheduler may have taken a caller's turn away
+		t.Errorf("%d calls of the store for %d Starts that nobody waits for", calls, rounds)
+	}
+}

@@ -54,7 +54,7 @@ func TestValidatorRefusesOne(t *testing.T) {
 	const refused = "cowchangeset: store refuses the entry: negative"
 	for _, async := range []bool{false, true} {
 		m := newMemory()
-		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: picky{m}, Async: async, StoreTimeout: -1})
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: picky{m}, PruneUnapplied: true, Async: async, StoreTimeout: -1})
 		c, err := tracker.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)

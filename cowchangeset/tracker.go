@@ -31,10 +31,12 @@ type Tracker[E any] struct {
 	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
-	starts atomics.Waker // for Tails that wait for the next Start
+	starts atomics.Waker // for Follow loops that wait for the next Start
 
-	newID       func(context.Context) (string, error) // immutable; nil means the default
-	*storage[E]                                       // immutable; nil without a store
+	// These are immutable.
+	newID          func(context.Context) (string, error) // nil means the default
+	pruneUnapplied bool
+	*storage[E]    // nil without a store
 }
 
 // link returns the link to the successor of c, or to the first changeset if c
@@ -124,7 +126,7 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 
 // announce makes n the successor of c, if c has none.
 func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
-	n.follow(c)
+	n.comeAfter(c)
 	return t.link(c).CompareAndSwap(nil, n)
 }
 

@@ -135,8 +135,8 @@ func (m *changesetMachine) compareFate(c *cc.Changeset[int], spec *model.Changes
 	require.Equal(m.t, spec.Fate == model.Aborted, c.Reason() != nil)
 }
 
-// tail follows a changeset from some entry, as far as there are any.
-func (m *changesetMachine) tail(arg int) {
+// follow follows a changeset from some entry, as far as there are any.
+func (m *changesetMachine) follow(arg int) {
 	i, ok := m.pick(arg / 8)
 	if !ok {
 		return
@@ -152,7 +152,7 @@ func (m *changesetMachine) tail(arg int) {
 	if next >= len(spec.Entries) && !spec.Sealed {
 		cancel() // or it would sleep
 	}
-	for seq, e := range c.Tail(ctx, uint64(from)) {
+	for seq, e := range c.Follow(ctx, uint64(from)) {
 		require.Equal(m.t, uint64(next), seq)
 		require.Equal(m.t, spec.Entries[next], e)
 		if next++; next == len(spec.Entries) && !spec.Sealed {

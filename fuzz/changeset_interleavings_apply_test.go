@@ -129,10 +129,10 @@ func changesetApplied(back byte) changesetOp {
 	}, func(set *model.Changeset) any { return set.Done == model.AllDone })
 }
 
-// changesetTail follows a changeset until it is sealed, or the context ends at
+// changesetFollow follows a changeset until it is sealed, or the context ends at
 // some moment. What it yields is the beginning of what there is.
-func changesetTail(back byte) changesetOp {
-	return changesetOp{Name: fmt.Sprintf("Tail of %d back", back), Do: func(c *changesetCaller) {
+func changesetFollow(back byte) changesetOp {
+	return changesetOp{Name: fmt.Sprintf("Follow of %d back", back), Do: func(c *changesetCaller) {
 		set := c.Real.pick(c.Thread, back)
 		if set == nil {
 			return
@@ -143,9 +143,9 @@ func changesetTail(back byte) changesetOp {
 			ctx, cancel = atomics.WithCancel(context.Background())
 			atomics.Go(cancel)
 		}
-		m := &changesetMoment{Op: "Tail", From: c.Begin()}
+		m := &changesetMoment{Op: "Follow", From: c.Begin()}
 		got := []int{}
-		for _, e := range set.Tail(ctx, 0) {
+		for _, e := range set.Follow(ctx, 0) {
 			got = append(got, e)
 		}
 		all := ctx.Err() == nil

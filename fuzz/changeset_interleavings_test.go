@@ -46,7 +46,7 @@ type sharedTracker struct {
 // are asked for.
 func newSharedTracker(fresh func(cc.Config[int]) tracker) *sharedTracker {
 	t := &sharedTracker{foreign: foreignChangeset()}
-	t.tracker = fresh(cc.Config[int]{NewID: func(context.Context) (string, error) {
+	t.tracker = fresh(cc.Config[int]{PruneUnapplied: true, NewID: func(context.Context) (string, error) {
 		t.ids.Add(1)
 		return fmt.Sprint("id-", t.ids.Value()), nil
 	}})
@@ -83,7 +83,7 @@ func changesetProgram(fresh func(cc.Config[int]) tracker) decoder[*sharedTracker
 	return func(program []byte) (interleave.Program[*sharedTracker, *model.Tracker], bool) {
 		p, ok := interleave.Decode(program, decodeChangeset)
 		p.New = func() *sharedTracker { return newSharedTracker(fresh) }
-		p.Model = func() *model.Tracker { return new(model.Tracker) }
+		p.Model = func() *model.Tracker { return &model.Tracker{PruneUnapplied: true} }
 		p.After = []changesetOp{changesetCurrent, changesetIDs, changesetTrail, changesetAudit,
 			changesetRecord(98), changesetStart(0), changesetRecord(99), changesetTrail}
 		return p, ok
@@ -119,7 +119,7 @@ func decodeChangeset(code interleave.Code, id int, _ func() (changesetOp, bool))
 	case 17:
 		return changesetAbort(code.Arg)
 	case 18:
-		return changesetTail(code.Arg)
+		return changesetFollow(code.Arg)
 	case 19:
 		return changesetPrune(code.Arg)
 	default:

@@ -23,7 +23,8 @@ func FuzzChangesetOps(f *testing.F) {
 			return
 		}
 		m := &changesetMachine{t: t}
-		m.tracker = cc.MustNew(cc.Config[int]{NewID: func(ctx context.Context) (string, error) { return m.newID(ctx) }})
+		m.spec.PruneUnapplied = len(program)%2 == 1 // of an odd program, the last byte says nothing else
+		m.tracker = cc.MustNew(cc.Config[int]{PruneUnapplied: m.spec.PruneUnapplied, NewID: func(ctx context.Context) (string, error) { return m.newID(ctx) }})
 		m.foreign, _ = new(cc.Tracker[int]).Start(context.Background())
 		for ops := program; len(ops) >= 2; ops = ops[2:] {
 			m.step(ops[0], int(ops[1]))
@@ -99,7 +100,7 @@ func (m *changesetMachine) step(op byte, arg int) {
 	case 12:
 		m.abort(arg)
 	case 13:
-		m.tail(arg)
+		m.follow(arg)
 	}
 }
 

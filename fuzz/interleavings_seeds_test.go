@@ -44,7 +44,7 @@ func TestChangesetInterleavingsSeeds(t *testing.T) {
 		"Apply = runs [2]", "Apply = is being applied", "Apply = has been applied", "Apply = has been aborted",
 		"Apply is done", "Apply ends = true", "Apply ends = false", "Applied = false", "Applied = true",
 		"Abort = ", "Abort = injected", "Abort = is being applied", "Abort = has been applied", "Reason = false", "Reason = true",
-		"Tail = [] all: false", "Tail = [2] all: true", "Prune = 0", "Prune = 1", "Prune = 2", "IDs = [id-2]")
+		"Follow = [] all: false", "Follow = [2] all: true", "Prune = 0", "Prune = 1", "Prune = 2", "IDs = [id-2]")
 }
 
 func TestCacheInterleavingsSeeds(t *testing.T) {

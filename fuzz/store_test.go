@@ -216,7 +216,7 @@ func (m *storeMachine) crash() {
 // known of the one before.
 func (m *storeMachine) resume() {
 	id := func(context.Context) (string, error) { m.next++; return fmt.Sprint("id-", m.next), nil }
-	tracker, err := cc.Resume(context.Background(), cc.Config[int]{Store: m.store, NewID: id, StoreTimeout: -1})
+	tracker, err := cc.Resume(context.Background(), cc.Config[int]{PruneUnapplied: m.next%2 == 1, Store: m.store, NewID: id, StoreTimeout: -1})
 	require.NoError(m.t, err)
 	synctest.Wait() // it tells the store what is sealed
 	known := map[string]*storedSet{}

@@ -207,3 +207,22 @@ func TestBadCodec(t *testing.T) {
 	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 	require.Equal(t, []entry{{Seq: 0, Value: "x"}}, saved(t, s)[0].Entries)
 }
+
+// Numbers in an any come back as they were, also those that a float64 has not.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	var codec changeset.JSON[any]
+	for _, n := range []any{int64(1<<53 + 1), uint64(1<<64 - 1), int64(-1 << 63), 0.1} {
+		encoded, err := codec.Encode(map[string]any{"id": n})
+		require.NoError(t, err)
+		decoded, err := codec.Decode(encoded)
+		require.NoError(t, err)
+		again, err := codec.Encode(decoded)
+		require.NoError(t, err)
+		require.Equal(t, string(encoded), string(again))
+	}
+	for _, bad := range []string{"", "{", "1 2", "1,", "nul"} {
+		_, err := codec.Decode([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}

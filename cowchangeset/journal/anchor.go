@@ -40,7 +40,7 @@ type witness struct {
 func (w *witness) look(s *scanner) error {
 	hash := s.hash
 	switch {
-	case w.Line == s.lines-s.read && s.read > 0: // the line before the first one
+	case w.Line == s.start && s.read > 0: // the line before the first one
 		hash = s.before
 	case w.Line != s.lines:
 		return nil

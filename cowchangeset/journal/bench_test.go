@@ -51,8 +51,8 @@ func (f countingFile) Sync() error {
 	return f.File.Sync()
 }
 
-func (c *counting) Create(name string) (journal.File, error) {
-	f, err := c.Folder.Create(name)
+func (c *counting) Create(name, like string) (journal.File, error) {
+	f, err := c.Folder.Create(name, like)
 	return countingFile{f, c}, err
 }
 

@@ -50,6 +50,7 @@ type checked struct {
 	number int    // 0 until it is parsed, as are the others
 	prev   digest
 	line   line
+	jump   string // of a header that does not continue the line before it: why not
 }
 
 // blockSize is how much of a file is read at once: handing over a block takes no time
@@ -147,10 +148,25 @@ func (b *blocks) parse(c *checked) {
 	if !b.parses {
 		b.parser.values = b.parser.values[:0]
 	}
-	if c.why = b.parser.parse(&c.line, c.body, number, prev); c.why == "" {
+	c.why = b.parser.parse(&c.line, c.body, number, prev)
+	if c.why != "" && b.number > 0 && isHeader(c.body) { // perhaps behind a gap
+		c.jump = c.why
+		number, prev = beginning(c.body)
+		c.why = b.parser.parse(&c.line, c.body, number, prev)
+	}
+	if c.why == "" {
 		c.number, c.prev = number, prev
 		b.number, b.hash = number, c.hash
 	}
+}
+
+// isHeader reports whether a body looks like that of a header.
+func isHeader(body []byte) bool {
+	p := parser{rest: body}
+	p.expect(lineKey)
+	p.uint()
+	p.expect(opKey)
+	return p.why == "" && p.op() == opJournal
 }
 
 // beginning returns the number of a header and the hash of the line before it, as the

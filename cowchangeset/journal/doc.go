@@ -7,7 +7,7 @@
 //	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Change]{Store: j})
 //
 // A [Reader] reads a journal from elsewhere, also while it is written, and follows it.
-// [VerifyFrom] checks a journal, [Repair] cuts a damaged end off, and the command in
+// [VerifyFrom] checks a journal, [Repair] takes damaged segments out, and the command in
 // cmd/journal does both for operators.
 //
 // # The files
@@ -18,13 +18,14 @@
 // comes one line for each call of the store that says something new (here without prev
 // and hash, which all lines have):
 //
-//	{"line":1,"op":"journal","format":2,"journal":"…","segment":1,"ordinal":0,"id":"","previous":""}
+//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":""}
 //	{"line":2,"op":"start","id":"…","ordinal":1,"previous":""}
 //	{"line":3,"op":"append","id":"…","entries":[{"seq":0,"value":…},{"seq":1,"value":…}]}
 //	{"line":4,"op":"seal","id":"…","len":2,"last":1}
 //	{"line":5,"op":"abort","id":"…","reason":"…"}
 //	{"line":6,"op":"applied","id":"…","next":18446744073709551615}
 //	{"line":7,"op":"prune","before":2}
+//	{"line":8,"op":"gap","segment":1,"ordinal":1,"sha256":"…","reason":"…"}
 //
 // Lines are numbered through all segments. A header names the journal, by random text
 // that was made with it, and the changeset that was the latest one.
@@ -48,9 +49,6 @@
 //		*) echo "line $n is corrupt"; break ;;
 //		esac
 //	done
-//
-// A journal of format 1 was one file. Open makes that file the first segment of a
-// directory at its path, and goes on in a second one.
 //
 // # Values
 //
@@ -82,9 +80,18 @@
 // data that was not yet synced. Mostly that is a cut-off line too. But if the disk has a
 // later part without an earlier one, there is a line that is not as it was written, and
 // Open cannot tell it from later damage to the file: it returns a [CorruptError].
-// Everything before its place is good. Whether to cut the journal there, with Repair,
-// is for a person to decide. With SyncAlways, no call had returned nil for the lines
-// that a crash damaged.
+// Everything before its place is good. With SyncAlways, no call had returned nil for the
+// lines that a crash damaged. Whether to repair the journal is for a person to decide:
+// [Examine] says what [Repair] would do.
+//
+// # Damage
+//
+// Damage to a segment that has others behind it costs that segment. Repair takes it out,
+// and a line at the end of the journal says so, which is hashed as all lines are: nobody
+// takes a segment out unnoticed, and VerifyFrom reports the gap. What the segment said
+// is not known. So changesets that had begun before the next segment, and that no other
+// line finishes, become aborted: nothing is applied twice, and nothing is added to them.
+// If the segment is found in a backup, put it back: its lines are read again.
 //
 // # Failures
 //

@@ -8,90 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 )
-
-// Many that open a file of format 1 at once get it, or ErrLocked, and nobody gets a
-// journal that is empty.
-func TestFormat1Race(t *testing.T) {
-	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
-	must(t, err)
-	want := tell(t, on(t, &memory{}), story())[len(story())]
-	for range 200 {
-		path := newPath(t)
-		must(t, os.WriteFile(path, old, 0o600))
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				j, err := journal.Open[any](path, journal.Options{})
-				if errors.Is(err, journal.ErrLocked) {
-					return
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				equal(t, load(t, j), want)
-				must(t, j.Close())
-			})
-		}
-		wg.Wait()
-		j := open[any](t, path)
-		equal(t, load(t, j), want)
-		must(t, j.Close())
-	}
-}
-
-// What comes to the place of a file that is on its way does not hide it: an empty
-// directory goes, and with anything else Open refuses.
-func TestFormat1Hidden(t *testing.T) {
-	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
-	must(t, err)
-	for name, tt := range map[string]struct {
-		make func(path string) error
-		fine bool
-	}{
-		"nothing":   {func(string) error { return nil }, true},
-		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, true},
-		"full directory": {func(path string) error {
-			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
-		}, false},
-		"another file": {func(path string) error { return os.WriteFile(path, journal.OldHeader(), 0o600) }, false},
-	} {
-		path := newPath(t)
-		moved := filepath.Join(path+".converting", journal.SegmentName(1))
-		must(t, os.Mkdir(filepath.Dir(moved), 0o700))
-		must(t, os.WriteFile(moved, old, 0o600))
-		must(t, tt.make(path))
-		j, err := journal.Open[any](path, journal.Options{})
-		if (err == nil) != tt.fine {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err != nil {
-			if text, err := os.ReadFile(moved); err != nil || string(text) != string(old) {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
-		equal(t, len(load(t, j)), 4)
-		must(t, j.Close())
-	}
-}
-
-// A file of format 1 has no identity, and is left as it is if one is wanted.
-func TestFormat1Identity(t *testing.T) {
-	path := newPath(t)
-	must(t, os.WriteFile(path, journal.OldHeader(), 0o600))
-	if _, err := journal.Open[any](path, journal.Options{Identity: "X"}); err == nil || !strings.Contains(err.Error(), "no identity") {
-		t.Error(err)
-	}
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		t.Error(info, err)
-	}
-}
 
 // A rotation looks at the segment that it ends, by itself too, and takes the place of
 // no other.
@@ -247,10 +167,10 @@ func TestHugeHeaders(t *testing.T) {
 	const large = "4611686018427387904"
 	prev := strings.Repeat("0", 64)
 	for _, header := range []string{
-		`{"line":2,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":` + large + `,"id":"A","previous":"","prev":"` + prev + `"`,
-		`{"line":2,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":18446744073709551615,"id":"A","previous":"","prev":"` + prev + `"`,
-		`{"line":2,"op":"journal","format":2,"journal":"X","segment":` + large + `,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
-		`{"line":9223372036854775805,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":2,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":` + large + `,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":2,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":18446744073709551615,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":2,"op":"journal","format":1,"journal":"X","segment":` + large + `,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":9223372036854775805,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
 	} {
 		_, err := journal.Verify(strings.NewReader(string(chain(header))))
 		var corrupt *journal.CorruptError
@@ -271,44 +191,39 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-// A path may end with a separator, and its ".." are those of where links lead, also
-// while a conversion is to be finished.
-func TestFormat1Paths(t *testing.T) {
+// A path may end with a separator, and its ".." are those of where links lead. A path of
+// a segment is refused.
+func TestPathsOfLinks(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700))
 	must(t, os.Symlink(filepath.Join("a", "b", "c"), filepath.Join(dir, "link")))
 	must(t, os.Symlink(filepath.Join("..", "real"), filepath.Join(dir, "a", "b", "c", "j")))
-	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
-	must(t, err)
 	real := filepath.Join(dir, "a", "b", "real")
-	must(t, os.WriteFile(real, old, 0o600))
-	other := filepath.Join(dir, "real") // where the link leads if it is misread
-	must(t, os.WriteFile(other, journal.OldHeader(), 0o600))
-	j := open[any](t, filepath.Join(dir, "link", "j"))
-	equal(t, len(load(t, j)), 4)
+	up := dir + "/link/../real" // and not dir/real
+	j := open[any](t, up)
+	must(t, start("A", 1, "").call(j))
 	must(t, j.Close())
-	if info, err := os.Stat(other); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		t.Error(info, err)
 	}
-	must(t, os.Rename(real, real+".converting")) // as it may be halfway
-	must(t, os.Remove(filepath.Join(real+".converting", journal.SegmentName(2))))
-	j = open[any](t, real+string(filepath.Separator))
-	equal(t, len(load(t, j)), 4)
-	must(t, j.Close())
-}
-
-// Another journal may have the name that a directory has for a moment.
-func TestNotConverting(t *testing.T) {
-	path := newPath(t)
-	other := open[any](t, path+".converting")
-	must(t, start("A", 1, "").call(other))
-	must(t, open[any](t, path).Close())
-	must(t, seal("A", 0, 0).call(other))
-	must(t, other.Close())
-	must(t, os.RemoveAll(path))
-	must(t, os.RemoveAll(path+".converting"))
-	must(t, os.WriteFile(path+".converting", nil, 0o600))
-	must(t, open[any](t, path).Close())
+	t.Chdir(dir)
+	for _, path := range []string{"link/j", real + string(filepath.Separator), "link/../real"} {
+		j = open[any](t, path)
+		equal(t, len(load(t, j)), 1)
+		must(t, j.Close())
+		r, err := journal.OpenReader[any](path, journal.Options{})
+		must(t, err)
+		equal(t, len(collect(t, r.Changesets(background))), 1)
+	}
+	for _, open := range []func(string) error{
+		func(path string) error { return second(journal.Open[any](path, journal.Options{})) },
+		func(path string) error { return second(journal.OpenReader[any](path, journal.Options{})) },
+		func(path string) error { return second(journal.VerifyFrom(path, journal.Anchor{})) },
+	} {
+		if err := open(first(real)); err == nil || !strings.Contains(err.Error(), "name the one that the segments are in") {
+			t.Error(err)
+		}
+	}
 }
 
 // Repair refuses the path of a segment in place of the journal's, and cuts nothing.
@@ -320,7 +235,7 @@ func TestRepairSegment(t *testing.T) {
 	must(t, err)
 	text[900] ^= 1
 	must(t, os.WriteFile(first(path), text, 0o600))
-	if c, err := journal.Repair(first(path)); err == nil || !strings.Contains(err.Error(), "name the directory") {
+	if c, err := journal.Repair(first(path)); err == nil || !strings.Contains(err.Error(), "name the one that the segments are in") {
 		t.Errorf("%v, %v", c, err)
 	}
 	if after, err := os.ReadFile(first(path)); err != nil || string(after) != string(text) {

@@ -41,8 +41,8 @@ var (
 // errNoSegments: there is no journal, where there must be one.
 var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
 
-// errSegment: a path is that of a segment, and not of the journal.
-var errSegment = errors.New("journal: the file is a segment: name the directory that it is in")
+// errNoDirectory: a path is perhaps that of a segment, and not of the journal.
+var errNoDirectory = errors.New("it is no directory: name the one that the segments are in")
 
 // needContext panics if a method is called with a nil context.
 func needContext(ctx context.Context, method string) {

@@ -15,16 +15,16 @@ type Event[E any] struct {
 	Kind Kind
 
 	ChangesetID string
-	Ordinal     uint64 // of the changeset; 0 if that was started in a segment that was dropped
+	Ordinal     uint64 // of the changeset; 0 if that was started in a segment that is not there. Of Lost: of the last one that it may be about
 	Previous    string // of Started: the ID of the changeset before it
 
 	Entries  []cowchangeset.Entry[E] // of Appended
 	Manifest cowchangeset.Manifest   // of Sealed
-	Reason   string                  // of Aborted
+	Reason   string                  // of Aborted; of Lost: what was wrong with the segment
 	Next     uint64                  // of Applied
 	Before   uint64                  // of Pruned: the ordinal of the first changeset that is kept
-	Segment  uint64                  // of Rotated: the number of the segment that begins
-	Journal  string                  // of Rotated: the journal's identity; empty in format 1
+	Segment  uint64                  // of Rotated: the number of the segment that begins; of Lost: of the one that is missing
+	Journal  string                  // of Rotated: the journal's identity
 }
 
 // Anchor returns the line and its hash.
@@ -41,12 +41,13 @@ const (
 	Applied                  // Journal.Applied
 	Pruned                   // Journal.Prune
 	Rotated                  // a segment begins, maybe the first one
+	Lost                     // Repair has taken a damaged segment out
 )
 
 // String returns the constant's name in lower case.
 func (k Kind) String() string {
-	names := []string{"started", "appended", "sealed", "aborted", "applied", "pruned", "rotated"}
-	if k < Started || k > Rotated {
+	names := []string{"started", "appended", "sealed", "aborted", "applied", "pruned", "rotated", "lost"}
+	if k < Started || k > Lost {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}
 	return names[k-Started]
@@ -54,7 +55,7 @@ func (k Kind) String() string {
 
 // kindOf returns the Kind of lines with an op.
 func kindOf(o op) Kind {
-	ops := []op{opStart, opAppend, opSeal, opAbort, opApplied, opPrune, opJournal} // as the constants above
+	ops := []op{opStart, opAppend, opSeal, opAbort, opApplied, opPrune, opJournal, opGap} // as the constants above
 	return Started + Kind(slices.Index(ops, o))
 }
 
@@ -67,6 +68,9 @@ func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (e Event[E]
 		return e, nil
 	case opPrune:
 		e.Before = l.before
+		return e, nil
+	case opGap:
+		e.Segment, e.Ordinal, e.Reason = l.segment, l.ordinal, l.reason
 		return e, nil
 	}
 	e.ChangesetID, e.Previous, e.Reason, e.Next = l.id, l.previous, l.reason, l.next

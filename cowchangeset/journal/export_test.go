@@ -33,8 +33,15 @@ func ReaderOn[E any](f Folder, o Options) (*Reader[E], error) {
 // VerifyOn is VerifyFrom of a folder.
 func VerifyOn(f Folder, since Anchor) (Report, error) { return verifyFrom(f, since) }
 
-// RepairOn is Repair of a folder that nobody else uses.
-func RepairOn(f Folder) (Cut, error) { return repair(f) }
+// RepairOn and the others are Repair, Examine and Undo of a folder that nobody else uses.
+func RepairOn(f Folder) (Repaired, error) { return repair(f) }
+
+func ExamineOn(f Folder) (Repaired, error) {
+	p, err := examine(f)
+	return p.Repaired, err
+}
+
+func UndoOn(f Folder) error { return undo(f) }
 
 // Directory is a folder on a disk.
 func Directory(path string) Folder { return directory{path: path} }
@@ -42,12 +49,6 @@ func Directory(path string) Folder { return directory{path: path} }
 // Header is the first line of the first segment of a journal that OpenOn makes.
 func Header() []byte {
 	text, _ := (&line{op: opJournal, format: format, journal: TestIdentity, segment: 1}).encode(nil, 1, noHash())
-	return text
-}
-
-// OldHeader is the first line of a file of format 1.
-func OldHeader() []byte {
-	text, _ := (&line{op: opJournal, format: 1}).encode(nil, 1, noHash())
 	return text
 }
 
@@ -63,6 +64,3 @@ func (j *Journal[E]) Waiting() int {
 
 // Buffer returns how much memory the journal keeps for what it writes.
 func (j *Journal[E]) Buffer() int { return cap(j.log.buf) }
-
-// Lock is how a process that has a file of format 1 open has locked it.
-var Lock = lock

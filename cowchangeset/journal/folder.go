@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,15 @@ type source interface {
 type folder interface {
 	source
 	Names() ([]string, error)
-	Edit(name string) (file, error) // open it to write it too
-	Create(name string) (file, error)
+	Edit(name string) (file, error)         // open it to write it too
+	Create(name, like string) (file, error) // with the mode and group of another file, or the owner's alone
 	Rename(from, to string) error
 	Remove(name string) error
 	Archive(name string) error // take it away as Options.Archive says
 	Sync() error               // make the names durable
+
+	Reserve() error // keep some room of the disk, if there is none kept
+	Spend() bool    // give it back, and report whether there was any
 
 	// Check returns an error unless name names the file that f is, with that size.
 	Check(name string, f file, size int64) error
@@ -50,9 +54,10 @@ type segment struct {
 }
 
 const (
-	suffix   = ".journal" // of a segment
-	unborn   = ".new"     // of a file that is to be a segment
-	lockName = "lock"     // of an empty file that is locked while the journal is open
+	suffix      = ".journal" // of a segment
+	unborn      = ".new"     // of a file that is to be a segment
+	lockName    = "lock"     // of an empty file that is locked while the journal is open
+	reserveName = "reserve"  // of a file that a Prune on a full disk removes first
 )
 
 // fileName returns the name of a segment. Names sort as the numbers do.
@@ -68,7 +73,7 @@ func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 		digits, ok := strings.CutSuffix(is, suffix)
 		n, err := strconv.ParseUint(digits, 10, 64)
 		switch {
-		case name == lockName:
+		case name == lockName || name == reserveName:
 		case !ok || err != nil || n == 0 || fileName(n) != is:
 			strange = append(strange, name)
 		case isUnborn:
@@ -80,29 +85,17 @@ func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 	return segments, litter, strange
 }
 
-// A directory is a folder on a disk. A journal of format 1 is one file of it, with
-// others beside that.
+// A directory is a folder on a disk.
 type directory struct {
-	path   string // absolute, without symbolic links; of format 1, that of the file
-	store  string // where archive moves files; empty: it removes them
-	single bool   // of format 1
+	path   string   // absolute, without symbolic links
+	opened *os.File // the same, or nil: so that a sync needs no descriptor when none is left
+	store  string   // where archive moves files; empty: it removes them
 }
 
 // in returns the path of a file.
-func (d directory) in(name string) string {
-	switch {
-	case !d.single:
-		return d.path + string(filepath.Separator) + name
-	case name == fileName(1):
-		return d.path
-	}
-	return d.path + "." + name
-}
+func (d directory) in(name string) string { return d.path + string(filepath.Separator) + name }
 
 func (d directory) Names() (names []string, err error) {
-	if d.single {
-		return []string{fileName(1)}, nil
-	}
 	all, err := os.ReadDir(d.path) // which sorts
 	for _, e := range all {
 		names = append(names, e.Name())
@@ -118,8 +111,18 @@ func (d directory) Edit(name string) (file, error) {
 	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND)
 }
 
-func (d directory) Create(name string) (file, error) {
-	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+func (d directory) Create(name, like string) (file, error) {
+	f, err := openRegular(d.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+	if err != nil || like == "" {
+		return f, err
+	}
+	// Whoever may read the segments so far may read the next one. If that is not to be, as
+	// of a group that this process is not in, the segment is worth more than its readers.
+	if is, err := os.Stat(d.in(like)); err == nil {
+		keepGroup(f.File, is)
+		f.Chmod(is.Mode().Perm())
+	}
+	return f, nil
 }
 
 func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }
@@ -130,25 +133,57 @@ func (d directory) Archive(name string) error {
 	if d.store == "" {
 		return d.Remove(name)
 	}
-	if _, err := os.Lstat(d.in(name)); err != nil {
-		return err
-	}
 	to := filepath.Join(d.store, name)
-	if _, err := os.Lstat(to); err == nil {
+	_, here := os.Lstat(d.in(name))
+	_, there := os.Lstat(to)
+	switch {
+	case here == nil && there == nil:
 		return &fs.PathError{Op: "archive", Path: to, Err: fs.ErrExist}
-	}
-	if err := os.Rename(d.in(name), to); err != nil {
-		return err
-	}
+	case here != nil && there != nil:
+		return here
+	case here == nil:
+		if err := os.Rename(d.in(name), to); err != nil {
+			return err
+		}
+	} // else it is there since a call whose sync has failed
 	return syncDir(d.store)
 }
 
 func (d directory) Sync() error {
-	if d.single {
-		return syncDir(filepath.Dir(d.path))
+	if d.opened == nil {
+		return syncDir(d.path)
 	}
-	return syncDir(d.path)
+	return syncNames(d.opened)
 }
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return syncNames(d)
+}
+
+// reserved is how much room is kept: enough for the line of a prune, also where a disk
+// gives room in large blocks.
+const reserved = 64 << 10
+
+func (d directory) Reserve() error {
+	if info, err := os.Lstat(d.in(reserveName)); err == nil && info.Size() == reserved {
+		return nil
+	}
+	text := make([]byte, reserved)
+	rand.Read(text) // which no file system makes smaller
+	err := os.WriteFile(d.in(reserveName), text, 0o600)
+	if err != nil {
+		os.Remove(d.in(reserveName)) // a part is none
+	}
+	return err
+}
+
+func (d directory) Spend() bool { return os.Remove(d.in(reserveName)) == nil && d.Sync() == nil }
 
 func (d directory) Check(name string, f file, size int64) error {
 	of, ok := f.(osFile)

@@ -87,8 +87,6 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		switch {
 		case err == nil && f.lines < after && !(f.live && f.torn > 0 && f.lines+1 == after):
 			return ErrRewound
-		case err == nil && r.options.identify(f.state.journal) != nil:
-			return r.options.identify(f.state.journal) // it is all of format 1
 		case err == nil && !f.live:
 			return nil
 		case err == nil:
@@ -141,7 +139,7 @@ func (f *follower) catchUp(each func(*line) error) error {
 		}
 		if !gone && len(v.files) == 1 && v.files[0].size == f.next {
 			f.torn = 0
-			return f.missingHead()
+			return f.missing()
 		}
 	}
 	f.blocks, f.block, f.ended = &blocks{r: in, ahead: true, number: f.lines, hash: f.hash}, nil, false
@@ -156,6 +154,9 @@ func (f *follower) catchUp(each func(*line) error) error {
 		}
 		if err != nil {
 			return err
+		}
+		if gone && f.jumped {
+			return ErrDropped
 		}
 		gone = false
 		f.number, f.next = f.files[f.at].number, f.size

@@ -52,7 +52,11 @@ func TestDamagedHeaderIsNamed(t *testing.T) {
 		cut, err := journal.RepairOn(c)
 		must(t, err)
 		equal(t, *cut.Damage, *corrupt)
-		equal(t, string(c.bytes()), string(slices.Concat(tt.texts...)))
+		for _, line := range lines {
+			if !bytes.Contains(c.bytes(), bytes.TrimSpace(line)) {
+				t.Errorf("%s: %q is lost", tt.what, line)
+			}
+		}
 		must(t, on(t, c).Close())
 	}
 	m.put(1, append(m.segment(1).data, "torn"...))

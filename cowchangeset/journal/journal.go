@@ -158,17 +158,20 @@ func (j *Journal[E]) Claim(ctx context.Context) error {
 	if j.log.claimed {
 		return ErrClaimed // LP(Claim)
 	}
-	j.log.claimed = true // LP(Claim)
+	j.log.claimed, j.log.used = true, false // LP(Claim)
 	return nil
 }
 
-// Release undoes Claim.
+// Release undoes Claim, as a Resume that fails needs it. Once the tracker has used the
+// journal, Release does nothing: that tracker may go on, and beside another one its
+// entries would be taken for repeated ones and lost. For another tracker, open the
+// journal again.
 //
 // Release is blocking as Claim is. It takes effect when the mark is removed.
 func (j *Journal[E]) Release() {
 	j.log.mu.Lock()
 	defer j.log.mu.Unlock()
-	j.log.claimed = false // LP(Release)
+	j.log.claimed = j.log.claimed && j.log.used // LP(Release)
 }
 
 // Identity returns random text that identifies the journal. It was made with the

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// format is the version that the headers of new segments name. Segments of
-// format 1, the only ones of their journals, are read, and not written.
-const format = 2
+// format is the version that headers name.
+const format = 1
 
 // An op is the kind of a line.
 type op string
@@ -23,6 +22,7 @@ const (
 	opAbort   op = "abort"
 	opApplied op = "applied"
 	opPrune   op = "prune"
+	opGap     op = "gap"
 )
 
 // A line is the contents of one line of a journal.
@@ -30,7 +30,7 @@ type line struct {
 	op op
 	id string // of a changeset; of the latest one, in a header
 
-	ordinal  uint64 // of a start; of the latest changeset, in a header
+	ordinal  uint64 // of a start; of the latest changeset, in a header, and of a gap: at the header behind it
 	previous string // the ID of the changeset before that
 
 	entries []byte  // of an append: JSON objects with commas between them
@@ -39,14 +39,16 @@ type line struct {
 	count   uint64  // how many; of a seal: as the manifest says
 	last    uint64  // the Seq of the last of them; of a seal: as the manifest says
 
-	reason string // of an abort
+	reason string // of an abort; of a gap: what was wrong with the segment
 	next   uint64 // of an applied
 	before uint64 // of a prune: the ordinal of the first changeset that is kept
 
 	// These are of a header.
 	format  uint64
 	journal string // the journal's identity
-	segment uint64 // 1 is the first
+	segment uint64 // 1 is the first; of a gap: the one that is missing
+
+	sum string // of a gap: the SHA-256 of the segment's file; empty if there was none
 }
 
 // An entry is one of those of an append.
@@ -68,13 +70,11 @@ func (l *line) fields(f fielder) {
 	switch l.op {
 	case opJournal:
 		f.number("format", &l.format)
-		if l.format != 1 {
-			f.text("journal", &l.journal)
-			f.number("segment", &l.segment)
-			f.number("ordinal", &l.ordinal)
-			f.text("id", &l.id)
-			f.text("previous", &l.previous)
-		}
+		f.text("journal", &l.journal)
+		f.number("segment", &l.segment)
+		f.number("ordinal", &l.ordinal)
+		f.text("id", &l.id)
+		f.text("previous", &l.previous)
 	case opStart:
 		f.text("id", &l.id)
 		f.number("ordinal", &l.ordinal)
@@ -94,6 +94,11 @@ func (l *line) fields(f fielder) {
 		f.number("next", &l.next)
 	case opPrune:
 		f.number("before", &l.before)
+	case opGap:
+		f.number("segment", &l.segment)
+		f.number("ordinal", &l.ordinal)
+		f.text("sha256", &l.sum)
+		f.text("reason", &l.reason)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // Load yields the changesets that the journal has, and that were not pruned, when the
-// loop begins, in the order of their ordinals. If it fails, it yields the error and
+// loop begins, in the order of their ordinals. If segments were lost, it begins behind
+// the last of them; see Repair. If it fails, it yields the error and
 // ends: a *DecodeError for a value that cannot be decoded, an error for a file that has
 // changed under the journal, or the cause of ctx. It reads the files once. The entries
 // of changesets that were open at the same time are in memory at the same time. Calls
@@ -78,7 +79,7 @@ func (g *log) cut() (cut, error) {
 		return cut{}, err
 	}
 	g.loading++
-	return cutOf(g.path, g.folder, g.options, g.state, g.segments, g.hash), nil // LP(Load)
+	return cutOf(g.path, g.folder, g.options, g.state, g.state.kept(), g.segments, g.hash), nil // LP(Load)
 }
 
 func (g *log) loaded() {
@@ -87,8 +88,7 @@ func (g *log) loaded() {
 	g.loading--
 }
 
-func cutOf(path string, f source, o Options, s *state, files []segment, hash digest) cut {
-	kept := s.kept()
+func cutOf(path string, f source, o Options, s *state, kept []*changeset, files []segment, hash digest) cut {
 	c := cut{path: path, from: f, segments: slices.Clone(files), hash: hash, list: make([]changeset, len(kept)), upcast: o.Upcast}
 	for i, k := range kept {
 		c.list[i] = *k
@@ -175,6 +175,9 @@ func loadAll[E any](ctx context.Context, c cut, yield func(cowchangeset.Saved[E]
 func (l *loader[E]) next() cowchangeset.Saved[E] {
 	i := l.yielded
 	c := l.list[i]
+	if i > 0 && l.list[i-1].ordinal+1 != c.ordinal {
+		l.previous = c.previous // behind a gap
+	}
 	saved := cowchangeset.Saved[E]{
 		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal, Previous: l.previous},
 		Entries: l.entries[i],

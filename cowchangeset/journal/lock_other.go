@@ -4,12 +4,17 @@ package journal
 
 import "os"
 
-// canLock says that lock does what it says. Here files cannot be moved while they are
-// open, either.
-const canLock = false
-
 // lock does nothing: here it is the user's duty to open a file once at a time.
 func lock(*os.File) error { return nil }
 
-// syncDir does nothing: folders cannot be synced everywhere.
-func syncDir(string) error { return nil }
+// movesOpen says that a file can be renamed while it is open.
+const movesOpen = false
+
+// keepGroup does nothing: files have no group here.
+func keepGroup(*os.File, os.FileInfo) {}
+
+// openDir opens nothing: directories cannot be synced everywhere.
+func openDir(string) (*os.File, error) { return nil, nil }
+
+// syncNames does nothing.
+func syncNames(*os.File) error { return nil }

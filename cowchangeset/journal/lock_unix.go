@@ -3,13 +3,11 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
 )
-
-// canLock says that lock does what it says.
-const canLock = true
 
 // lock takes the file for this open file alone, until it is closed or the
 // process ends.
@@ -28,15 +26,24 @@ func lock(f *os.File) error {
 	}
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
+// movesOpen says that a file can be renamed while it is open.
+const movesOpen = true
+
+// keepGroup gives a new file the group of another one, as far as this process may.
+func keepGroup(f *os.File, like os.FileInfo) {
+	if s, ok := like.Sys().(*syscall.Stat_t); ok {
+		f.Chown(-1, int(s.Gid))
+	}
+}
+
+// openDir opens a directory for syncNames.
+func openDir(path string) (*os.File, error) { return os.Open(path) }
+
+// syncNames makes the names in a directory durable, as far as its file system can: some
+// have no fsync of directories, and say that the argument is invalid.
+func syncNames(d *os.File) error {
+	if err := d.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
 	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
+	return nil
 }

@@ -18,6 +18,7 @@ type log struct {
 	mu      atomics.Mutex
 	open    bool
 	claimed bool           // by a tracker
+	used    bool           // calls have come since the claim
 	broken  error          // once it is set, all calls return it
 	queue   []*call        // calls that wait for their turn
 	writing bool           // there is a writer

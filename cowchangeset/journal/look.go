@@ -21,8 +21,8 @@ func find(path string) (lister, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	if info.Mode().IsRegular() {
-		return directory{path: path, single: true}, nil
+	if !info.IsDir() {
+		return nil, fmt.Errorf("journal: %w", errNoDirectory)
 	}
 	if path, err = resolve(path); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -31,12 +31,20 @@ func find(path string) (lister, error) {
 }
 
 // A view is segments of a journal that others may be writing, with the sizes that they
-// had when it was made. It has them open, so that a prune does not disturb readers. Its
-// owner must close it.
+// had when it was made. It has the oldest ones open, which are the first to be dropped,
+// so that a prune seldom disturbs readers. Its owner must close it.
 type view struct {
+	from  source
 	files []segment
-	open  []file // the same
+	open  []file // the first of them
 }
+
+// keptOpen is how many segments a view keeps open: few beside the descriptors that a
+// process may have, and more than what is dropped while one is read.
+const keptOpen = 16
+
+// errVanished: a segment was dropped before its reader came to it.
+var errVanished = fmt.Errorf("%w while the journal was read", ErrDropped)
 
 // A kept file is one that its view closes.
 type kept struct{ file }
@@ -44,12 +52,16 @@ type kept struct{ file }
 func (kept) Close() error { return nil }
 
 func (v *view) Open(name string) (file, error) {
-	for i, s := range v.files {
-		if s.name() == name {
-			return kept{v.open[i]}, nil
+	for i, f := range v.open {
+		if v.files[i].name() == name {
+			return kept{f}, nil
 		}
 	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	f, err := v.from.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errVanished
+	}
+	return f, err
 }
 
 func (v *view) close() {
@@ -58,11 +70,10 @@ func (v *view) close() {
 	}
 }
 
-// look returns a view of the segments with a number of since or more. It returns a
-// CorruptError if there is a gap among all that there are.
+// look returns a view of the segments with a number of since or more.
 //
 // It looks again if a segment vanishes before it is open, as it was dropped, and if
-// there is a gap in a list that the next one does not confirm: files that come and
+// a segment is missing in a list that the next one does not confirm: files that come and
 // go while a directory is read may be in the list or not. So it is a writer's
 // progress that makes it look again.
 func look(from lister, since uint64) (*view, error) {
@@ -73,10 +84,7 @@ func look(from lister, since uint64) (*view, error) {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
 		files, _, _ := segmentsOf(names)
-		if err := gap(files); err != nil {
-			if slices.Equal(was, names) {
-				return nil, err
-			}
+		if hasHole(files) && !slices.Equal(was, names) {
 			was = names
 			continue
 		}
@@ -86,8 +94,8 @@ func look(from lister, since uint64) (*view, error) {
 		for len(files) > 0 && files[0].number < since {
 			files = files[1:]
 		}
-		v := &view{files: files}
-		if err = v.openAll(from); err == nil {
+		v := &view{from: from, files: files}
+		if err = v.openAll(); err == nil {
 			return v, nil
 		}
 		v.close()
@@ -98,15 +106,20 @@ func look(from lister, since uint64) (*view, error) {
 	}
 }
 
-// openAll opens the oldest first, which is the first to be dropped.
-func (v *view) openAll(from source) error {
+// openAll opens all segments to know their sizes, the oldest first, and keeps some.
+func (v *view) openAll() error {
 	for i := range v.files {
-		f, err := from.Open(v.files[i].name())
+		f, err := v.from.Open(v.files[i].name())
 		if err != nil {
 			return err
 		}
-		v.open = append(v.open, f)
-		if v.files[i].size, err = f.Size(); err != nil {
+		v.files[i].size, err = f.Size()
+		if len(v.open) < keptOpen {
+			v.open = append(v.open, f)
+		} else {
+			f.Close()
+		}
+		if err != nil {
 			return err
 		}
 	}

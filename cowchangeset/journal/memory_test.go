@@ -23,6 +23,10 @@ type memory struct {
 	ops   map[string]int
 	fault func(op string) (done int, err error)
 	shut  error // what Open returns, if it is set
+
+	reserve bool // there is room for a prune
+
+	opened, peak int // how many files are open, and have been at once
 }
 
 // memoryFile is a file of a memory.
@@ -157,6 +161,8 @@ func (m *memory) Open(name string) (journal.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	f.open++
+	m.opened++
+	m.peak = max(m.peak, m.opened)
 	return &handle{memoryFile: f}, nil
 }
 
@@ -167,7 +173,7 @@ func (m *memory) Edit(name string) (journal.File, error) {
 	return m.Open(name)
 }
 
-func (m *memory) Create(name string) (journal.File, error) {
+func (m *memory) Create(name, like string) (journal.File, error) {
 	if _, err := m.ask("create"); err != nil {
 		return nil, err
 	}
@@ -225,6 +231,29 @@ func (m *memory) move(name string, to func(*memoryFile)) error {
 func (m *memory) Sync() error {
 	_, err := m.ask("syncdir")
 	return err
+}
+
+// Reserve and Spend do as on a disk. The room is no file here, so that the tests count
+// segments.
+func (m *memory) Reserve() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reserve = true
+	return nil
+}
+
+func (m *memory) reserved() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reserve
+}
+
+func (m *memory) Spend() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	had := m.reserve
+	m.reserve = false
+	return had
 }
 
 func (m *memory) Check(name string, f journal.File, size int64) error {
@@ -314,6 +343,7 @@ func (f *handle) Close() error {
 	}
 	f.closed = true
 	f.open--
+	f.of.opened--
 	return nil
 }
 

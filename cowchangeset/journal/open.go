@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
@@ -16,9 +17,8 @@ import (
 // anything else is not as a journal has written it, Open returns a *CorruptError and
 // changes nothing; see Repair.
 //
-// Only the owner can read and write the files that Open makes. A file of format 1,
-// which was the whole of a journal, becomes the first segment of a directory at the
-// same path.
+// Only the owner can read and write the files that Open makes. A later segment has the
+// mode and group of the one before it: so whoever is given one can read those to come.
 //
 // Open returns ErrLocked if the journal is open, in this process or another one. It can
 // tell that on the BSDs, illumos, Linux and macOS, and not on all network file systems.
@@ -47,15 +47,12 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 // openDirectory finds or makes the directory of a journal, and locks it.
 func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
 	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
-	if d.path, err = target(path); err != nil {
+	made, err := makeDirectory(path, o)
+	if err != nil {
 		return fails(err)
 	}
-	if err := makeDirectory(d.path, o); err != nil {
-		return d, nil, err
-	}
-	// The name may be of a process that was killed before its fsync.
-	if err := syncDir(filepath.Dir(d.path)); err != nil {
-		return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
+	if d.path, err = resolve(path); err != nil {
+		return fails(err)
 	}
 	if o.Archive != "" {
 		if d.store, err = resolve(o.Archive); err != nil {
@@ -65,67 +62,63 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return fails(errors.New("Options.Archive: must not be the directory of the journal itself"))
 		}
 	}
-	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
-		files, _, _, err := list(d)
-		if err != nil {
-			return d, nil, err
-		}
-		if len(files) == 0 {
+	names, err := d.Names()
+	if err != nil {
+		return fails(err)
+	}
+	if files, _, _ := segmentsOf(names); len(files) == 0 {
+		if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
 			return d, nil, errNoSegments
 		}
+		// Whoever makes the first segment has synced the directory's name before: it may
+		// be of a process that was killed. If the parent may not be read, somebody else
+		// has made the directory.
+		if err := syncDir(filepath.Dir(d.path)); err != nil && (made || !errors.Is(err, fs.ErrPermission)) {
+			if made {
+				os.Remove(d.path)
+			}
+			return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
+		}
 	}
-	f, err := lockFile(d.in(lockName))
-	if err == nil && isConverting(d.path) {
-		// Somebody has made this directory where a file was, which is on its way.
-		os.Remove(d.in(lockName))
-		f.Close()
-		return d, nil, ErrLocked
+	lock, err := lockFile(d.in(lockName))
+	if err != nil {
+		return d, nil, err
 	}
-	return d, f, err
+	if d.opened, err = openDir(d.path); err != nil {
+		lock.Close()
+		return fails(err)
+	}
+	return d, held{lock, d.opened}, nil
 }
 
-// makeDirectory makes a directory at path if there is nothing, or a file of format 1.
-func makeDirectory(path string, o Options) error {
-	for {
-		if err := finishConversion(path); err != nil {
-			return err
+// A held directory is locked and open.
+type held struct{ lock, opened *os.File }
+
+// Close lets others open the journal.
+func (h held) Close() error {
+	h.opened.Close() // which was not written
+	return h.lock.Close()
+}
+
+// makeDirectory makes a directory at path if there is nothing and there may be, and
+// reports whether it has.
+func makeDirectory(path string, o Options) (made bool, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "" {
+		err = os.Mkdir(path, 0o700)
+		if made = err == nil; err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
 		}
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "":
-			if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
-				if _, err = os.Stat(path); err == nil {
-					continue // others were faster
-				} // or it is a link to nothing
-			}
-			if err == nil && isConverting(path) {
-				// Somebody else has just moved a file away from here, and a
-				// directory comes in its place.
-				os.Remove(path) // unless it has come
-				return ErrLocked
-			}
-		case err == nil && info.Mode().IsRegular() && o.Identity != "":
-			return errors.New("journal: it is a file of format 1, which has no identity, and Options.Identity asks for one")
-		case err == nil && info.Mode().IsRegular():
-			again, err := convert(path)
-			if err != nil {
-				return err
-			}
-			if again {
-				continue
-			}
-		case err == nil && !info.IsDir():
-			err = errors.New("neither a directory nor a regular file")
-		}
-		if err != nil {
-			err = fmt.Errorf("journal: %w", err)
-		}
-		return err
+		info, err = os.Stat(path) // what others have made meanwhile will do
 	}
+	if err == nil && !info.IsDir() {
+		err = errNoDirectory
+	}
+	return made, err
 }
 
 // lockFile returns a file that is locked, and at its path.
-func lockFile(path string) (io.Closer, error) {
+func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -158,13 +151,23 @@ func lockAt(f *os.File, path string) (same bool, err error) {
 	return os.SameFile(is, at), nil
 }
 
-// resolve returns an absolute path without symbolic links.
+// resolve returns the absolute path, without symbolic links, of what is at a path.
 func resolve(path string) (string, error) {
-	path, err := filepath.Abs(path)
+	path, err := absolute(path)
 	if err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// absolute returns an absolute path. It does not clean it: what ".." is depends on where
+// links lead.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + string(filepath.Separator) + path, err
 }
 
 // begun makes a log of the contents of a folder that nobody else uses.
@@ -188,9 +191,6 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 // write, so recover calls fsync, whatever the policy.
 func (g *log) recover() error {
 	files, litter, strange, err := list(g.folder)
-	if err == nil {
-		err = gap(files)
-	}
 	if err != nil {
 		return err
 	}
@@ -224,13 +224,9 @@ func (g *log) recover() error {
 	if err := g.folder.Sync(); err != nil {
 		return fmt.Errorf("journal: fsync of the directory: %w", err)
 	}
-	if g.state.journal == "" { // it goes on in the present format
-		if err := g.rotate(); err != nil {
-			return err
-		}
-	}
 	g.identity = g.state.journal
-	g.drop() // or a Prune does, and says why it cannot
+	g.drop()           // or a Prune does, and says why it cannot
+	g.folder.Reserve() // or a later Prune has none
 	return nil
 }
 
@@ -253,6 +249,7 @@ func (g *log) create(litter, strange []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
 		return errNoSegments
 	}
+	strange = slices.DeleteFunc(strange, ofVolume)
 	if len(strange) > 0 {
 		return fmt.Errorf("journal: the directory is not one of a journal: it has %q", strange[0])
 	}
@@ -260,8 +257,16 @@ func (g *log) create(litter, strange []string) error {
 		return err
 	}
 	g.state, g.hash = newState(), noHash()
-	return g.begin()
+	if err := g.begin(); err != nil {
+		return err
+	}
+	g.folder.Reserve() // or a later Prune has none
+	return nil
 }
+
+// ofVolume reports whether a name is one that a file system or its tools have made:
+// lost+found, .snapshot and the like say nothing about whose the directory is.
+func ofVolume(name string) bool { return name == "lost+found" || name[0] == '.' }
 
 // clean removes files that were to become segments.
 func (g *log) clean(litter []string) error {

@@ -67,7 +67,7 @@ func (p *parser) expect(text string) {
 
 // op reads an op and the quote behind it.
 func (p *parser) op() op {
-	for _, o := range []op{opAppend, opSeal, opStart, opApplied, opAbort, opPrune, opJournal} {
+	for _, o := range []op{opAppend, opSeal, opStart, opApplied, opAbort, opPrune, opGap, opJournal} {
 		if len(p.rest) > len(o) && string(p.rest[:len(o)]) == string(o) && p.rest[len(o)] == '"' {
 			p.rest = p.rest[len(o)+1:]
 			return o
@@ -114,8 +114,8 @@ func (p *parser) uint() uint64 {
 func (p *parser) number(key string, n *uint64) {
 	p.key(key)
 	*n = p.uint()
-	if key == "format" && p.why == "" && (*n == 0 || *n > format) {
-		p.why = fmt.Sprintf("the file has format %d, and not 1 to %d", *n, format)
+	if key == "format" && p.why == "" && *n != format {
+		p.why = fmt.Sprintf("the file has format %d, and not %d", *n, format)
 	}
 }
 

@@ -27,8 +27,8 @@ func newPowered() *powered {
 	return &powered{disk: map[string]*memoryFile{}, data: map[*memoryFile][]byte{}}
 }
 
-func (p *powered) Create(name string) (journal.File, error) {
-	f, err := p.memory.Create(name)
+func (p *powered) Create(name, like string) (journal.File, error) {
+	f, err := p.memory.Create(name, like)
 	if err != nil {
 		return nil, err
 	}

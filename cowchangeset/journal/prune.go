@@ -18,6 +18,8 @@ import (
 // caller that missed their success can repeat them. So do not give its ID to another
 // changeset while a caller may still do that.
 //
+// On a full disk, Prune has room for its line: a journal keeps 64 KiB for that.
+//
 // Prune is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // disk. It takes effect when its line is written and, with SyncAlways, synced; the
 // segments are removed after that. An error of the removal does not undo the prune.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -251,4 +252,95 @@ func TestArchive(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// On a full disk a prune takes the room that is kept for it, alone, and its segments make
+// room for the next one.
+func TestPruneOnAFullDisk(t *testing.T) {
+	m, j := many(t, 5)
+	spent := 0
+	m.fault = func(op string) (int, error) {
+		switch {
+		case op == "write" && m.reserved():
+			return 9, errBoom // and leaves a part
+		case op == "write":
+			spent++
+		case op == "remove" || op == "archive":
+			spent = 0
+		}
+		if spent > 1 {
+			return 0, errBoom // the room is for one line
+		}
+		return 0, nil
+	}
+	for before := range uint64(4) {
+		if err := start("next", 6, "5").call(j); !errors.Is(err, errBoom) {
+			t.Fatal(err)
+		}
+		must(t, j.Prune(background, before+2))
+		if m.segment(int(before)+1) != nil || m.segment(int(before)+2) == nil || !m.reserved() {
+			t.Errorf("pruned below %d: %d segments, reserve %v", before+2, len(m.files), m.reserved())
+		}
+	}
+	path := newPath(t)
+	real := open[any](t, path)
+	info, err := os.Stat(filepath.Join(path, "reserve"))
+	must(t, err)
+	if info.Size() != 64<<10 {
+		t.Errorf("%d bytes are kept", info.Size())
+	}
+	must(t, real.Close())
+	f := journal.Directory(path)
+	if !f.Spend() || f.Spend() {
+		t.Error("there is none, or it cannot be spent")
+	}
+	must(t, open[any](t, path).Close())
+	if !f.Spend() {
+		t.Error("Open keeps none")
+	}
+}
+
+// With others in its group, only the prune gets the room.
+func TestPruneOnAFullDiskInAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, j := many(t, 3)
+		next, full := make(chan struct{}), false
+		m.fault = func(op string) (int, error) {
+			if op == "sync" && !full {
+				<-next
+			}
+			if op == "write" && full && m.reserved() {
+				return 9, errBoom
+			}
+			return 0, nil
+		}
+		begun := make(chan error, 1)
+		go func() { begun <- start("next", 4, "3").call(j) }()
+		synctest.Wait()
+		before, pruned, after := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { before <- add("next", item(0, "x")).call(j) }()
+		synctest.Wait()
+		go func() { pruned <- j.Prune(background, 3) }()
+		synctest.Wait()
+		go func() { after <- add("next", item(1, "y")).call(j) }()
+		synctest.Wait()
+		full = true
+		close(next)
+		must(t, <-begun)
+		if err := <-pruned; err != nil {
+			t.Error(err)
+		}
+		for _, failed := range []error{<-before, <-after} {
+			if !errors.Is(failed, errBoom) {
+				t.Error(failed)
+			}
+		}
+		full = false
+		tell(t, j, []step{add("next", item(0, "x"), item(1, "y"))})
+		must(t, j.Close())
+		all := load(t, on(t, m))
+		if len(all) != 2 || len(all[1].Entries) != 2 {
+			t.Error(all)
+		}
+	})
 }

@@ -35,6 +35,7 @@ func (g *log) do(ctx context.Context, c *call) error {
 		return err
 	}
 	g.queue = append(g.queue, c)
+	g.used = g.used || c.line != nil
 	first := !g.writing
 	g.writing = true
 	g.mu.Unlock()

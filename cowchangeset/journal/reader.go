@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
 // Reader reads a journal without locking it, also while another process, or a Journal
-// in this one, writes, rotates and prunes it. It never writes. It has files open only
-// while one of its methods runs, or a loop over a method's result: so it need not be
+// in this one, writes, rotates and prunes it. It never writes. It has files open, at most
+// 17, only while one of its methods runs, or a loop over a method's result: so it need not be
 // closed. OpenReader makes Readers. All methods may be called concurrently.
 //
 // Lines that a Reader finds may not be synced yet: a crash of the machine can take them
@@ -29,17 +27,13 @@ type Reader[E any] struct {
 	options Options
 }
 
-// OpenReader returns a Reader of the journal at path, a directory or a file of format
-// 1, which must exist. It uses only the options Upcast, Identity and PollInterval. It
-// refuses a type E whose values cannot be read back, as Open does.
+// OpenReader returns a Reader of the journal at path, which must exist. It uses only the
+// options Upcast, Identity and PollInterval. It refuses a type E whose values cannot be
+// read back, as Open does.
 func OpenReader[E any](path string, o Options) (*Reader[E], error) {
-	full := path
-	if !filepath.IsAbs(path) { // and not cleaned: what ".." is depends on where links lead
-		dir, err := os.Getwd()
-		if err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
-		}
-		full = dir + string(filepath.Separator) + path
+	full, err := absolute(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	return readerOf[E](path, o, func() (lister, error) { return find(full) })
 }
@@ -57,8 +51,7 @@ func readerOf[E any](path string, o Options, find func() (lister, error)) (*Read
 	return r, nil
 }
 
-// look is look where the journal is now: one of format 1 may have become a
-// directory.
+// look is look where the journal is now.
 func (r *Reader[E]) look(since uint64) (*view, error) {
 	from, err := r.find()
 	if err != nil {
@@ -72,9 +65,10 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 }
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
-// the loop begins, in the order of their ordinals. If it fails, it yields the error and
-// ends, as Journal.Load does. It reads the files twice, and checks all of them first.
-// Changesets panics if ctx is nil.
+// the loop begins, in the order of their ordinals. If segments were lost, ordinals may be
+// missing, and entries: see Repair. If it fails, it yields the error and
+// ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It reads the
+// files twice, and checks all of them first. Changesets panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -129,6 +123,8 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 		})
 		var corrupt *CorruptError
 		switch {
+		case errors.Is(err, errVanished) && !begun:
+			continue // a writer's progress
 		case !errors.As(err, &corrupt) || *corrupt == was:
 			return err
 		case begun:
@@ -161,11 +157,14 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield
 	if last.size = s.size; s.whole { // but for its newline
 		last.size--
 	}
-	c := cutOf(r.path, v, r.options, s.state, s.files, s.hash)
+	c := cutOf(r.path, v, r.options, s.state, s.state.all(), s.files, s.hash)
 	for i, is := range c.list {
 		if wanted != nil && wanted(is) {
-			if i > 0 {
+			switch {
+			case i > 0 && c.list[i-1].ordinal+1 == is.ordinal:
 				c.previous = c.list[i-1].id
+			case i > 0:
+				c.previous = is.previous
 			}
 			c.list, wanted = c.list[i:i+1], nil
 			break

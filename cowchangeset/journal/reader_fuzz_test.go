@@ -121,7 +121,7 @@ func tryRead(t *testing.T, from byte, texts ...[]byte) {
 	}
 	cut, err := journal.RepairOn(m)
 	must(t, err)
-	equal(t, cut, journal.Cut{})
+	equal(t, cut, journal.Repaired{})
 	must(t, j.Close())
 }
 
@@ -186,11 +186,11 @@ func agree(t *testing.T, changesets []saved, events []journal.Event[any]) {
 
 // tryRepair repairs what Open has refused.
 func tryRepair(t *testing.T, m *memory) {
-	before := m.bytes()
+	bad := m.clone()
 	cut, err := journal.RepairOn(m)
 	var corrupt *journal.CorruptError
 	if errors.As(err, &corrupt) {
-		if !bytes.Equal(m.bytes(), before) {
+		if !bytes.Equal(m.bytes(), bad.bytes()) {
 			t.Fatalf("%v, and it has changed something", err)
 		}
 		return
@@ -199,8 +199,44 @@ func tryRepair(t *testing.T, m *memory) {
 	if cut.Damage == nil {
 		t.Fatal("Repair finds no damage")
 	}
-	if cut.Pruned == 0 && !bytes.Equal(m.bytes(), before) {
-		t.Fatal("bytes are lost")
+	undone := m.clone()
+	if err := journal.UndoOn(undone); err != nil && cut.Pruned == 0 {
+		t.Fatal(err)
+	}
+	for name, was := range bad.files {
+		if is := m.files[name+".damaged"]; is != nil {
+			if !bytes.Equal(is.data, was.data) {
+				t.Fatalf("%s is damaged otherwise", name)
+			}
+			continue
+		}
+		kept := was.data[:bytes.LastIndexByte(was.data, '\n')+1] // without a torn tail
+		if cut.File != "" && name == lastOf(m) {
+			tail := m.files[cut.File].data
+			kept = bytes.TrimSuffix(was.data, tail)
+			if len(kept)+len(tail) != len(was.data) {
+				t.Fatalf("%s: something else was cut", name)
+			}
+		}
+		if !bytes.HasPrefix(m.files[name].data, kept) {
+			t.Fatalf("%s: bytes are lost", name)
+		}
+		if cut.Pruned == 0 && !bytes.HasPrefix(undone.files[name].data, kept) {
+			t.Fatalf("%s: bytes are lost by Undo", name)
+		}
 	}
 	must(t, on(t, m).Close())
+	if again, err := journal.RepairOn(m); err != nil || again.Damage != nil {
+		t.Fatal(again, err)
+	}
+}
+
+// lastOf returns the name of the last segment.
+func lastOf(m *memory) (last string) {
+	for name := range m.files {
+		if strings.HasSuffix(name, ".journal") {
+			last = max(last, name)
+		}
+	}
+	return last
 }

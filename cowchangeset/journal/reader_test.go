@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -228,7 +227,7 @@ func TestOpenReader(t *testing.T) {
 		t.Error(err)
 	}
 	j := open[any](t, path)
-	states := tell(t, j, story())
+	tell(t, j, story())
 	for _, o := range []journal.Options{{PollInterval: -1}, {Sync: 9}} {
 		if _, err := journal.OpenReader[any](path, o); err == nil {
 			t.Errorf("%+v is accepted", o)
@@ -253,43 +252,10 @@ func TestOpenReader(t *testing.T) {
 		}
 	}
 
-	// A file of format 1, which becomes a directory meanwhile.
-	text, err := os.ReadFile(first(path))
-	must(t, err)
-	old := filepath.Join(t.TempDir(), "old")
-	must(t, os.WriteFile(old, asFormat1(text), 0o600))
-	files, err := journal.OpenReader[any](old, journal.Options{})
-	must(t, err)
-	strict, err := journal.OpenReader[any](old, journal.Options{Identity: "other"})
-	must(t, err)
-	for _, err := range []error{second(ended(strict.Changesets(background))), second(ended(strict.Events(background, 0)))} {
-		if err == nil || !strings.Contains(err.Error(), `and not "other"`) {
-			t.Error(err)
-		}
-	}
-	for range 2 {
-		equal(t, collect(t, files.Changesets(background)), states[len(states)-1])
-		must(t, open[any](t, old).Close())
-	}
-	must(t, os.RemoveAll(old))
-	if _, err := files.Changeset(background, "A"); !errors.Is(err, fs.ErrNotExist) {
+	must(t, os.RemoveAll(path))
+	if _, err := other.Changeset(background, "A"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-}
-
-// asFormat1 gives the lines of a first segment the header of a file of format 1.
-func asFormat1(text []byte) []byte {
-	header, _, _ := strings.Cut(string(journal.OldHeader()), `,"hash":`)
-	bodies := []string{header}
-	for line := range strings.Lines(string(text)) {
-		_, rest, _ := strings.Cut(line, `,`)
-		if strings.HasPrefix(rest, `"op":"journal"`) {
-			continue
-		}
-		rest = rest[:strings.LastIndex(rest, `,"prev":`)]
-		bodies = append(bodies, fmt.Sprintf(`{"line":%d,%s,"prev":"%s"`, len(bodies)+1, rest, hashOf(bodies[len(bodies)-1])))
-	}
-	return chain(bodies...)
 }
 
 // Loops may be left, end with their context, and panic without one.

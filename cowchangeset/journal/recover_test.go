@@ -193,19 +193,18 @@ func TestLinesMoved(t *testing.T) {
 // What is chained as it should be, and is not what a journal writes, is found
 // too: whoever made it, the journal would not know what to do with it.
 func TestForged(t *testing.T) {
-	h := strings.TrimSuffix(string(journal.OldHeader()), "\n")
+	h := strings.TrimSuffix(string(journal.Header()), "\n")
 	body, _, _ := strings.Cut(h, `,"hash":`)
 	for _, tt := range []struct {
 		why   string
 		lines []string // after the header and a start of A
 	}{
 		{"unknown op", []string{`"op":"more","id":"A"`}},
-		{"a segment of format 1 has no others before it", []string{`"op":"journal","format":1`}},
-		{"segment 1 comes after segment 1", []string{`"op":"journal","format":2,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":""`}},
-		{"it goes on from changeset 0", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":0,"id":"","previous":""`}},
-		{"it goes on from changeset 1, \"B\"", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"B","previous":""`}},
-		{"the segment is of journal \"Y\", and not \"X\"", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"A","previous":""`,
-			`"op":"journal","format":2,"journal":"Y","segment":3,"ordinal":1,"id":"A","previous":""`}},
+		{"segment 1 comes after segment 1", []string{`"op":"journal","format":1,"journal":"test","segment":1,"ordinal":1,"id":"A","previous":""`}},
+		{"it goes on from changeset 0", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":0,"id":"","previous":""`}},
+		{"it goes on from changeset 1, \"B\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"B","previous":""`}},
+		{"the segment is of journal \"Y\", and not \"test\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"A","previous":""`,
+			`"op":"journal","format":1,"journal":"Y","segment":3,"ordinal":1,"id":"A","previous":""`}},
 		{"changeset 1 is not sealed", []string{`"op":"start","id":"B","ordinal":2,"previous":"A"`, `"op":"prune","before":2`}},
 		{"the latest changeset is 1", []string{`"op":"prune","before":2`}},
 		{"it says nothing new", []string{`"op":"prune","before":1`}},
@@ -228,7 +227,7 @@ func TestForged(t *testing.T) {
 		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":4,"value":1},{"seq":5,"value":1}]`}},
 		{"it says nothing new", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":3,"value":1},{"seq":4,"value":1}]`}},
 		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"seq":4611686018427387904,"value":1}]`}},
-		{"no such header can be", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1099511627777,"id":"A","previous":""`}},
+		{"no such header can be", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1099511627777,"id":"A","previous":""`}},
 		{"append of changeset \"B\": it was not started", []string{`"op":"append","id":"B","entries":[{"seq":4,"value":1}]`}},
 		{"seal of changeset \"A\": the manifest says", []string{`"op":"seal","id":"A","len":1,"last":0`}},
 		{"it says nothing new", []string{`"op":"seal","id":"A","len":0,"last":0`, `"op":"seal","id":"A","len":0,"last":0`}},

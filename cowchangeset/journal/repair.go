@@ -1,42 +1,65 @@
 package journal
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"slices"
 )
 
-// Repair makes a damaged journal one that Open opens. It moves everything from the
-// first damaged line on, with the later segments, to a file beside the others, and
-// returns a description of that part. The lines before the damage stay as they were. If
+// Repair makes a damaged journal one that Open opens, and returns what it has done. If
 // the journal is sound, Repair changes nothing; a write that was cut off, which Open
 // removes, is no damage.
 //
-// A missing segment between others is damage, too. If the oldest ones are missing, and
-// no line that would be left says that they were dropped, Repair writes that the
-// changesets which began in them were pruned.
+// A segment that is damaged, and has others behind it, is taken out: its file gets the
+// suffix .damaged, and a line at the end of the journal says which segment is missing,
+// and why. VerifyFrom reports it from then on. All other segments stay as they are. What
+// was in the segment is not known: so changesets that had begun before the next segment
+// and were not finished are sealed and aborted, nothing is applied a second time, and no
+// receipt is given twice. A tracker gets the changesets from the last of these on; a
+// Reader yields all that are known. The same goes for a segment that is missing.
 //
-// Repair fails and changes nothing if no usable changeset would be left, as when the
-// first header is damaged; that error wraps the *CorruptError. It returns ErrLocked if
-// the journal is open. A file of format 1 is repaired as a file, with the part that was
-// cut beside it.
+// From the last segment, Repair moves everything from the first damaged line on to a file
+// beside the others. If the oldest segments are missing, and no line says that they were
+// dropped, Repair writes that the changesets which began in them were pruned.
 //
-// After any crash that interrupts it, Repair can be called again, and nothing is lost:
-// the file is on the disk before anything is removed, from the end of the journal on.
+// Repair fails and changes nothing if no usable changeset would be left, as when the only
+// header is damaged; that error wraps the *CorruptError. It returns ErrLocked if the
+// journal is open.
 //
-// Repair is blocking: it waits for the disk. It takes effect when the damaged segment
-// is truncated, or removed.
-func Repair(path string) (Cut, error) {
-	d, unlock, err := lockForRepair(path)
-	var c Cut
+// After any crash that interrupts it, Repair can be called again, and nothing is lost.
+// Undo takes a repair back, and a segment that is found again, as in a backup, can be put
+// back at any time: then its lines are read again.
+//
+// Repair is blocking: it waits for the disk. It takes effect when the first of its changes
+// is on the disk.
+func Repair(path string) (Repaired, error) { return onDisk(path, repair) }
+
+// Examine returns what Repair would do, and changes nothing. It returns ErrLocked if the
+// journal is open.
+//
+// Examine is blocking: it waits for the disk. It takes effect when the files are read.
+func Examine(path string) (Repaired, error) {
+	return onDisk(path, func(f folder) (Repaired, error) {
+		p, err := examine(f)
+		return p.Repaired, err
+	})
+}
+
+// onDisk runs do on the directory of a journal that nobody else uses.
+func onDisk(path string, do func(folder) (Repaired, error)) (Repaired, error) {
+	d, unlock, err := openDirectory(path, Options{MustExist: true})
+	var c Repaired
 	if err == nil {
 		defer unlock.Close()
-		c, err = repair(d)
+		c, err = do(d)
 	}
 	if err != nil {
-		return Cut{}, fmt.Errorf("%w (journal at %s)", err, path)
+		return Repaired{}, fmt.Errorf("%w (journal at %s)", err, path)
 	}
 	if c.File != "" {
 		c.File = d.in(c.File)
@@ -44,163 +67,310 @@ func Repair(path string) (Cut, error) {
 	return c, nil
 }
 
-// lockForRepair finds a journal and locks it.
-func lockForRepair(path string) (d directory, unlock io.Closer, err error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return openDirectory(path, Options{MustExist: true})
-	}
-	d.single = true
-	if d.path, err = resolve(path); err != nil {
-		return d, nil, fmt.Errorf("journal: %w", err)
-	}
-	is, err := openRegular(d.path, os.O_RDWR)
-	if err != nil {
-		return d, nil, fmt.Errorf("journal: %w", err)
-	}
-	same, err := lockAt(is.File, d.path)
-	if err == nil && !same {
-		err = ErrLocked // or it was, a moment ago, and has been moved
-	}
-	if err != nil {
-		is.Close()
-	}
-	return d, is, err
+// A repairPlan says how to repair a journal.
+type repairPlan struct {
+	Repaired
+	s    *scanner  // has read what is left
+	left []segment // which is in these
+
+	cut   int64     // how long the last of them is to be, if more is to go than a torn tail
+	aside []segment // that are behind it, and go as a whole
 }
 
-// repair returns the Cut that it has made, with a name for a path.
+// repair returns the Repaired that it has made, with a name for a path.
 //
-// The order of the steps is such that a crash leaves either the damage, and perhaps a
-// copy, or the repaired journal. That may lack the prune, which another Repair writes.
-func repair(f folder) (Cut, error) {
+// Each step leaves a journal that another repair repairs: first segments go from the end
+// on, then the end of the last one that is left, of which there is a copy by then; then
+// lines say what is to be missing; then that is moved aside.
+func repair(f folder) (Repaired, error) {
+	p, err := examine(f)
+	if err != nil || p.Damage == nil {
+		return Repaired{}, err
+	}
+	last := p.left[len(p.left)-1]
+	if p.cut > 0 {
+		if err := p.save(f, last.name()); err != nil {
+			return Repaired{}, fmt.Errorf("journal: keeping what is to be cut: %w", err)
+		}
+	}
+	for _, s := range slices.Backward(p.aside) {
+		if err := f.Rename(s.name(), s.name()+damaged); err != nil { // LP(Repair)
+			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return Repaired{}, fmt.Errorf("journal: fsync of the directory: %w", err)
+	}
+	if p.cut > 0 {
+		if err := truncate(f, last.name(), p.cut); err != nil { // LP(Repair)
+			return Repaired{}, fmt.Errorf("journal: cutting: %w", err)
+		}
+	}
+	var lines []*line
+	if p.Pruned > 0 {
+		lines = append(lines, &line{op: opPrune, before: p.Pruned})
+	}
+	for _, g := range p.Lost {
+		if p.s.state.gaps[g.Segment] == nil {
+			lines = append(lines, &line{op: opGap, segment: g.Segment, ordinal: g.Ordinal, sum: g.SHA256, reason: g.Reason})
+		}
+	}
+	if len(lines) > 0 {
+		if err := p.write(f, last.name(), lines); err != nil { // LP(Repair)
+			return Repaired{}, fmt.Errorf("journal: writing what is missing: %w", err)
+		}
+	}
+	for _, g := range p.Lost {
+		if g.SHA256 == "" {
+			continue
+		}
+		if err := f.Rename(fileName(g.Segment), fileName(g.Segment)+damaged); err != nil { // LP(Repair)
+			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
+		}
+	}
+	return p.Repaired, f.Sync()
+}
+
+// damaged is the suffix of a segment that was taken out.
+const damaged = ".damaged"
+
+// examine reads a journal as often as it finds damage before the last segment, each time
+// without the segments that are damaged.
+func examine(f folder) (p repairPlan, err error) {
 	files, _, _, err := list(f)
 	if err != nil {
-		return Cut{}, err
+		return p, err
 	}
 	if len(files) == 0 {
-		return Cut{}, errNoSegments
+		return p, errNoSegments
 	}
-	s, c, at, err := examine(f, files)
-	if d, ok := f.(directory); ok && d.single && s.state.journal != "" {
-		return Cut{}, errSegment
-	}
-	if err != nil || c.Damage == nil {
-		return Cut{}, err
-	}
-	if s.headless() {
-		c.Pruned = s.head + 1
-	}
-	if why := hopeless(s, c); why != "" {
-		return Cut{}, fmt.Errorf("journal: no repair: %s: %w", why, c.Damage)
-	}
-	if len(at.files) > 0 {
-		if err := c.save(f, at); err != nil {
-			return Cut{}, fmt.Errorf("journal: keeping what is to be cut: %w", err)
+	p.left = files
+	var all repairPlan // cuts everything from the first damage on
+	for {
+		found, bad, err := survey(f, p.left)
+		if err != nil {
+			return p, err
 		}
-		if err := at.remove(f); err != nil {
-			return Cut{}, fmt.Errorf("journal: cutting: %w", err)
+		if p.s = found; bad == nil {
+			break
 		}
+		if p.Damage == nil {
+			p.Damage, p.Cutting = bad, found.read
+		}
+		i := slices.IndexFunc(p.left, func(s segment) bool { return s.name() == bad.File })
+		if i < 0 || bad.Line <= found.lines {
+			break // all was read, and something is missing
+		}
+		if all.s == nil {
+			all = p
+			all.cutAt(i, bad)
+		}
+		taken, err := p.blame(f, i, bad)
+		if err != nil {
+			return p, err
+		}
+		if taken < 0 {
+			p.cutAt(i, bad)
+			break
+		}
+		sum, err := sumOf(f, p.left[taken].name())
+		if err != nil {
+			return p, err
+		}
+		p.Lost = append(p.Lost, Gap{Segment: p.left[taken].number, SHA256: sum, Reason: bad.Reason})
+		p.left = slices.Delete(slices.Clone(p.left), taken, taken+1)
 	}
-	if c.Pruned > 0 {
-		last := len(files) - len(at.files) // which is the number of those that are whole
-		if at.offset == 0 {
-			last--
-		}
-		if err := behead(f, files[last].name(), s, at.offset == 0, c.Pruned); err != nil {
-			return Cut{}, fmt.Errorf("journal: writing what was pruned: %w", err)
-		}
+	if p.Damage == nil {
+		return p, nil
 	}
-	return c, nil
+	if len(p.left) > 0 {
+		p.nothingBehind(files)
+	}
+	p.declare(files[0].number)
+	why := p.hopeless()
+	if all.s != nil && why != "" {
+		p = all
+		p.declare(files[0].number)
+		why = p.hopeless()
+	}
+	if why != "" {
+		return p, fmt.Errorf("journal: no repair: %s: %w", why, p.Damage)
+	}
+	p.Kept = p.s.read
+	for _, s := range p.aside {
+		p.Aside = append(p.Aside, s.name())
+	}
+	return p, p.count(f, files)
 }
 
-// A place is where a cut is to be made: all files go, except for the first one's bytes
-// before the offset.
-type place struct {
-	files  []segment
-	offset int64
+// cutAt makes a plan of cutting everything from some damage in segment i on.
+func (p *repairPlan) cutAt(i int, bad *CorruptError) {
+	p.left, p.aside, p.cut = p.left[:i+1], p.left[i+1:], bad.Offset
+	if bad.Offset == 0 {
+		p.left, p.aside = p.left[:i], slices.Insert(slices.Clone(p.aside), 0, p.left[i])
+	}
 }
 
-// examine returns a scanner that has read the sound lines, the damage, if there is any,
-// and its place.
-func examine(f source, files []segment) (s *scanner, c Cut, at place, err error) {
-	n := 1 // how many are there before a gap
-	for n < len(files) && files[n].number == files[0].number+uint64(n) {
-		n++
+// nothingBehind moves what was taken out and is behind all that is left: it is missing
+// nowhere.
+func (p *repairPlan) nothingBehind(files []segment) {
+	last := p.left[len(p.left)-1].number
+	p.Lost = slices.DeleteFunc(p.Lost, func(g Gap) bool { return g.Segment > last })
+	p.aside = nil
+	for _, s := range files {
+		if s.number > last {
+			p.aside = append(p.aside, s)
+		}
 	}
-	s, end := scanFiles(f, files[:n])
+}
+
+// count looks at everything that is to go.
+func (p *repairPlan) count(f folder, files []segment) error {
+	for _, s := range files {
+		from := int64(0)
+		if slices.ContainsFunc(p.left, func(l segment) bool { return l.number == s.number }) {
+			if from = p.cut; from == 0 || s.number != p.left[len(p.left)-1].number {
+				continue
+			}
+		}
+		is, err := f.Open(s.name())
+		if err != nil {
+			return err
+		}
+		p.Bytes += s.size - from
+		err = p.read(io.NewSectionReader(is, from, s.size-from))
+		is.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// survey reads segments, up to the first damage.
+func survey(f folder, files []segment) (s *scanner, bad *CorruptError, err error) {
+	s, end := scanFiles(f, files)
 	err = s.all(nil)
 	end()
-	switch {
-	case errors.As(err, &c.Damage) && c.Damage.Line > s.lines:
-		i := 0
-		for files[i].name() != c.Damage.File {
-			i++
-		}
-		at = place{files[i:], c.Damage.Offset}
-	case err != nil && c.Damage == nil:
-		return s, c, at, err
-	case n < len(files):
-		c.Damage = &CorruptError{File: fileName(files[n-1].number + 1), Line: s.lines + 1, Reason: "the segment is missing"}
-		at.files = files[n:]
-		if s.torn > 0 && !s.whole { // which is the end no more
-			at = place{files[n-1:], s.size}
-		}
+	if errors.As(err, &bad) {
+		err = nil
 	}
-	return s, c, at, nil
+	return s, bad, err
 }
 
-// hopeless returns why the lines that s has read are no journal to go on with, or an
-// empty text.
-func hopeless(s *scanner, c Cut) string {
-	if s.read == 0 {
+// blame returns the segment to be taken out for damage that was found in segment i, or -1
+// if the end is to be cut there. Where a header does not continue the segment before it,
+// either may be the wrong one: then the one without which more can be read.
+func (p *repairPlan) blame(f folder, i int, bad *CorruptError) (int, error) {
+	last := i == len(p.left)-1
+	if bad.Offset > 0 || i == 0 {
+		if last {
+			i = -1
+		}
+		return i, nil
+	}
+	without := func(k int) (*scanner, error) {
+		s, _, err := survey(f, slices.Delete(slices.Clone(p.left), k, k+1))
+		return s, err
+	}
+	one, err := without(i)
+	if err != nil {
+		return 0, err
+	}
+	other, err := without(i - 1)
+	switch {
+	case err != nil:
+		return 0, err
+	case other.read > one.read:
+		return i - 1, nil
+	case last:
+		return -1, nil
+	}
+	return i, nil
+}
+
+// declare says of all segments that are missing between others, or before them since the
+// oldest that was there, what is lost with them.
+func (p *repairPlan) declare(oldest uint64) {
+	state := p.s.state
+	missing := slices.Clone(state.holes)
+	for n := oldest; n < state.begun; n++ {
+		missing = append(missing, hole{segment: n, ordinal: state.started})
+	}
+	for _, h := range missing {
+		k := slices.IndexFunc(p.Lost, func(g Gap) bool { return g.Segment == h.segment })
+		if k >= 0 {
+			p.Lost[k].Ordinal = h.ordinal
+		} else if state.gaps[h.segment] == nil {
+			p.Lost = append(p.Lost, Gap{Segment: h.segment, Ordinal: h.ordinal, Reason: "the segment is missing"})
+		}
+	}
+	if p.s.headless() && oldest == state.begun {
+		p.Pruned = state.started + 1
+	}
+}
+
+// sumOf returns the SHA-256 of a file, in hexadecimal.
+func sumOf(f source, name string) (string, error) {
+	is, err := f.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer is.Close()
+	size, err := is.Size()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(is, 0, size)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hopeless returns why what is left is no journal to go on with, or an empty text.
+func (p *repairPlan) hopeless() string {
+	if p.s.read == 0 || len(p.left) == 0 {
 		return "nothing would be left"
 	}
-	if c.Pruned > 0 {
-		if _, why := s.state.check(&line{op: opPrune, before: c.Pruned}); why != "" {
-			return fmt.Sprintf("the changesets below ordinal %d are missing, and cannot be taken for pruned: %s", c.Pruned, why)
+	if p.Pruned > 0 {
+		if _, why := p.s.state.check(&line{op: opPrune, before: p.Pruned}); why != "" {
+			return fmt.Sprintf("the changesets below ordinal %d are missing, and cannot be taken for pruned: %s", p.Pruned, why)
 		}
 	}
 	return ""
 }
 
-// save copies the bytes that are to be cut to a new file.
-func (c *Cut) save(f folder, at place) (err error) {
-	name := fmt.Sprintf("line-%d.cut", c.Damage.Line)
-	for n := 2; ; n++ { // an earlier Repair may not have come to its end
-		is, err := f.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		is.Close()
-		name = fmt.Sprintf("line-%d-%d.cut", c.Damage.Line, n)
+// save copies the bytes that are to be cut to a new file. If it fails, it leaves none.
+func (p *repairPlan) save(f folder, last string) (err error) {
+	name, err := p.fileOfCut(f)
+	if err != nil {
+		return err
 	}
 	if err := f.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	to, err := f.Create(name + unborn)
+	to, err := f.Create(name+unborn, last)
 	if err != nil {
 		return err
 	}
-	defer to.Close()
-	in := &stream{from: f, files: at.files}
-	defer in.close()
-	if at.offset > 0 {
-		if in.file, err = f.Open(at.files[0].name()); err != nil {
-			return err
+	defer func() {
+		to.Close()
+		if err != nil {
+			f.Remove(name + unborn) // it may take the rest of a full disk
 		}
-		in.at = at.offset
-	}
-	if err := c.read(io.TeeReader(in, to)); err != nil {
+	}()
+	from, err := f.Open(last)
+	if err != nil {
 		return err
 	}
-	for _, s := range at.files {
-		c.Bytes += s.size
+	defer from.Close()
+	size, err := from.Size()
+	if err != nil {
+		return err
 	}
-	c.Bytes -= at.offset
-	if size, err := to.Size(); err != nil || size != c.Bytes {
-		return errors.Join(io.ErrShortWrite, err)
+	if n, err := io.Copy(to, io.NewSectionReader(from, p.cut, size-p.cut)); err != nil || n < size-p.cut {
+		return cmp.Or(err, io.ErrShortWrite)
 	}
 	if err := to.Sync(); err != nil {
 		return err
@@ -208,48 +378,58 @@ func (c *Cut) save(f folder, at place) (err error) {
 	if err := f.Rename(name+unborn, name); err != nil {
 		return err
 	}
-	c.File = name
+	p.File = name
 	return f.Sync()
 }
 
-// remove removes from the end on, so that nothing is missing in between.
-func (at place) remove(f folder) error {
-	for i := len(at.files) - 1; i >= 0; i-- {
-		if i == 0 && at.offset > 0 {
-			break
+// fileOfCut returns a name that no file has.
+func (p *repairPlan) fileOfCut(f folder) (string, error) {
+	name := fmt.Sprintf("line-%d.cut", p.s.lines+1)
+	for n := 2; ; n++ { // an earlier Repair may not have come to its end
+		is, err := f.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
 		}
-		if err := f.Remove(at.files[i].name()); err != nil { // LP(Repair): of the damaged one
-			return err
+		if err != nil {
+			return "", err
 		}
+		is.Close()
+		name = fmt.Sprintf("line-%d-%d.cut", p.s.lines+1, n)
 	}
-	if err := f.Sync(); err != nil || at.offset == 0 {
-		return err
-	}
-	is, err := f.Edit(at.files[0].name())
-	if err != nil {
-		return err
-	}
-	defer is.Close()
-	if err := is.Truncate(at.offset); err != nil { // LP(Repair)
-		return err
-	}
-	return is.Sync()
 }
 
-// behead writes a prune behind the lines that s has read. At the end of a file, that
-// may have to be mended first.
-func behead(f folder, name string, s *scanner, whole bool, before uint64) error {
+// truncate makes a file shorter, for good.
+func truncate(f folder, name string, size int64) error {
 	is, err := f.Edit(name)
 	if err != nil {
 		return err
 	}
 	defer is.Close()
-	if whole {
-		if err := (&log{file: is}).mend(s); err != nil {
+	if err := is.Truncate(size); err != nil {
+		return err
+	}
+	return is.Sync()
+}
+
+// write writes lines behind those that were read. At the end of a file that was not cut,
+// that may have to be mended first.
+func (p *repairPlan) write(f folder, name string, lines []*line) error {
+	is, err := f.Edit(name)
+	if err != nil {
+		return err
+	}
+	defer is.Close()
+	if p.cut == 0 {
+		if err := (&log{file: is}).mend(p.s); err != nil {
 			return err
 		}
 	}
-	text, _ := (&line{op: opPrune, before: before}).encode(nil, s.lines+1, s.hash)
+	var text []byte
+	number, hash := p.s.lines, p.s.hash
+	for _, l := range lines {
+		number++
+		text, hash = l.encode(text, number, hash)
+	}
 	if err := writeAll(is, text); err != nil {
 		return err
 	}

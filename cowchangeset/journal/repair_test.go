@@ -2,8 +2,9 @@ package journal_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,8 +42,9 @@ func lineAt(text []byte, i int) (number, offset int) {
 	return bytes.Count(text[:i], []byte("\n")) + 1, offset
 }
 
-// Whatever byte is another one: Repair cuts from its line on, keeps what it cuts,
-// and leaves a journal with everything before.
+// Whatever byte is another one: of a sealed segment, Repair takes the segment out and
+// keeps the others; of the last one, it cuts from the line on and keeps what it cuts. A
+// dry run says the same, and Undo takes it back.
 func TestRepairEveryFlip(t *testing.T) {
 	sound, states := three(t)
 	whole := sound.bytes()
@@ -50,67 +52,89 @@ func TestRepairEveryFlip(t *testing.T) {
 	for _, e := range collect(t, reader(t, sound).Events(background, 0)) {
 		anchors = append(anchors, e.Anchor())
 	}
+	total := bytes.Count(whole, []byte("\n"))
 	base := 0
 	for number := 1; number <= 3; number++ {
 		size := len(sound.segment(number).data)
 		for i := range size {
-			m := sound.clone()
-			m.segment(number).data[i] ^= 1
-			bad := m.bytes()
+			bad := damaged(sound, number, i)
+			m := bad.clone()
 			line, offset := lineAt(whole, base+i)
+			plan, err := journal.ExamineOn(m)
+			must(t, err)
+			if m.changes() > 0 {
+				t.Fatalf("byte %d of %d: a dry run has changed something", i, number)
+			}
 			cut, err := journal.RepairOn(m)
-			switch {
-			case base+i == len(whole)-1:
-				equal(t, cut, journal.Cut{})
-				equal(t, m.bytes(), bad)
-			case line == 1:
-				var corrupt *journal.CorruptError
-				if !errors.As(err, &corrupt) || !bytes.Equal(m.bytes(), bad) || m.changes() > 0 {
-					t.Fatalf("byte %d: %v", i, err)
-				}
+			must(t, err)
+			if !m.closed() {
+				t.Fatal("a file is still open")
+			}
+			if base+i == len(whole)-1 {
+				equal(t, cut, journal.Repaired{})
 				continue
+			}
+			_, open := journal.OpenOn[any](bad.clone(), journal.Options{})
+			equal(t, error(cut.Damage), open)
+			if cut.Damage.Line != line || cut.Damage.File != journal.SegmentName(number) || cut.Damage.Offset != int64(offset-base) {
+				t.Fatalf("byte %d of %d: %v, want line %d at %d", i, number, cut, line, offset-base)
+			}
+			lost := bytes.Count(sound.segment(number).data, []byte("\n"))
+			switch last := number == 3; {
+			case !last:
+				if len(cut.Lost) != 1 || cut.Lost[0].Segment != uint64(number) || cut.Lost[0].SHA256 != sumOf(bad.segment(number).data) ||
+					cut.Kept != total-lost || cut.Cutting != line-1 || cut.File != "" {
+					t.Fatalf("byte %d of %d: %+v", i, number, cut)
+				}
+				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
+			case offset == base:
+				equal(t, cut.Aside, []string{journal.SegmentName(number)})
+				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
 			default:
-				must(t, err)
-				_, open := journal.OpenOn[any](damaged(sound, number, i), journal.Options{})
-				equal(t, error(cut.Damage), open)
-				if cut.Damage.Line != line || cut.Damage.File != journal.SegmentName(number) || cut.Damage.Offset != int64(offset-base) {
-					t.Fatalf("byte %d of %d: %v, want line %d at %d", i, number, cut, line, offset-base)
-				}
-				equal(t, string(m.files[cut.File].data), string(bad[offset:]))
-				equal(t, string(m.bytes()), string(bad)) // as it sorts behind the others
-				equal(t, cut.Bytes, int64(len(bad)-offset))
-				equal(t, cut.Lines, bytes.Count(bad[offset:], []byte("\n")))
-				if sound := bytes.Count(whole[offset:], []byte("\n")) - 1; cut.Sound != sound && whole[base+i] != '\n' {
-					t.Fatalf("byte %d of %d: %d of %d lines are sound", i, number, cut.Sound, sound)
-				}
+				equal(t, string(m.files[cut.File].data), string(bad.bytes()[offset:]))
 				if f := m.files[cut.File]; f.synced != len(f.data) {
 					t.Fatal("the cut was not synced")
 				}
+				equal(t, cut.Bytes, int64(len(whole)-offset))
 			}
-			if i%7 == 0 {
-				again, err := journal.RepairOn(m)
-				equal(t, again, journal.Cut{})
-				must(t, err)
-				j := on(t, m)
-				equal(t, load(t, j), states[min(line-1, len(states)-1)+btoi(base+i == len(whole)-1)])
-				must(t, j.Close())
-				_, err = journal.VerifyOn(m, anchors[line-1])
-				must(t, err)
+			file := cut.File
+			cut.File = ""
+			equal(t, plan, cut)
+			if i%7 > 0 {
+				continue
 			}
-			if !m.closed() {
-				t.Fatal("a file is still open")
+			again, err := journal.RepairOn(m)
+			equal(t, again, journal.Repaired{})
+			must(t, err)
+			opened := m.clone()
+			j := on(t, opened)
+			if number == 3 {
+				equal(t, load(t, j), states[line-1])
+				_, err = journal.VerifyOn(opened, anchors[line-1])
+				must(t, err)
+			} else {
+				report, err := journal.VerifyOn(opened, journal.Anchor{})
+				must(t, err)
+				equal(t, report.Gaps, cut.Lost)
+				for _, e := range collect(t, reader(t, opened).Events(background, 0)) {
+					if e.Kind != journal.Lost && e.Anchor() != anchors[e.Line] {
+						t.Fatalf("line %d has another hash", e.Line)
+					}
+				}
+			}
+			must(t, j.Close())
+			must(t, journal.UndoOn(m))
+			for name, f := range bad.files {
+				if m.files[name] == nil || string(m.files[name].data) != string(f.data) || len(m.files) != len(bad.files) {
+					t.Fatalf("byte %d of %d, %q: %s is another one after Undo", i, number, file, name)
+				}
 			}
 		}
 		base += size
 	}
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
+func sumOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 func damaged(m *memory, number, i int) *memory {
 	m = m.clone()
@@ -118,53 +142,74 @@ func damaged(m *memory, number, i int) *memory {
 	return m
 }
 
-// The Cut tells what was lost.
+// Repair tells what was lost.
 func TestCut(t *testing.T) {
 	m, _ := three(t)
-	line, _, _ := bytes.Cut(m.segment(2).data[200:], []byte("\n"))
-	cut, err := journal.RepairOn(damaged(m, 2, 200+len(line)+20))
+	cut, err := journal.RepairOn(damaged(m, 2, 500))
 	must(t, err)
 	const odd = "q\"uo\\te\n\x00\u2028é"
-	want := []journal.CutChangeset{
-		{ID: "C", Lines: 4, Entries: 1, Started: true, Sealed: true},
-		{ID: "A", Lines: 2},
-		{ID: odd, Lines: 2, Sealed: true},
-		{ID: "D", Lines: 1, Started: true},
+	want := []journal.LostChangeset{{ID: "C"}, {ID: "A"}, {ID: odd}}
+	for _, w := range want {
+		if !slices.ContainsFunc(cut.Changesets, func(c journal.LostChangeset) bool { return c.ID == w.ID }) {
+			t.Errorf("%+v", cut)
+		}
 	}
-	if !slices.EqualFunc(cut.Changesets, want, func(a, b journal.CutChangeset) bool { return a.ID == b.ID }) {
-		t.Errorf("%+v", cut)
-	}
-	for _, part := range []string{"corrupt at line", "to line-", "lines, of which", `changeset "C": `, "its start", "its seal"} {
+	for _, part := range []string{"corrupt at line", "segment 2 is taken out", "up to ordinal 3", "lines are kept; cutting"} {
 		if !strings.Contains(cut.String(), part) {
 			t.Errorf("%q is missing in:\n%v", part, cut)
 		}
 	}
-	if text := (journal.Cut{}).String(); text != "the journal is sound: nothing was cut" {
+	line, _, _ := bytes.Cut(m.segment(3).data, []byte("\n"))
+	cut, err = journal.RepairOn(damaged(m, 3, len(line)+20))
+	must(t, err)
+	if cut.Before != 0 || cut.Sound != cut.Lines-1 {
+		t.Errorf("%+v", cut)
+	}
+	for _, part := range []string{"corrupt at line", "cut to line-", "lines, of which", `changeset "C": `, `changeset "D": `, "its start", "its seal"} {
+		if !strings.Contains(cut.String(), part) {
+			t.Errorf("%q is missing in:\n%v", part, cut)
+		}
+	}
+	if text := (journal.Repaired{}).String(); text != "the journal is sound: nothing was cut" {
 		t.Error(text)
 	}
 }
 
-// A segment that is missing in the middle: what follows is cut, with what stands
-// before without being a line.
+// A segment that is missing in the middle is declared to be so, and what is behind it
+// stays. If it is found, it can be put back.
 func TestRepairGap(t *testing.T) {
-	whole, states := three(t)
-	for _, tail := range []string{"", "torn"} {
+	whole, _ := three(t)
+	for _, empty := range []bool{false, true} {
 		m := whole.clone()
-		m.put(1, append(m.segment(1).data, tail...))
-		third := string(m.segment(3).data)
+		second := m.segment(2).data
 		delete(m.files, journal.SegmentName(2))
-		cut, err := journal.RepairOn(m)
-		must(t, err)
-		if string(m.files[cut.File].data) != tail+third || cut.Damage.File != journal.SegmentName(2) {
-			t.Errorf("%v: %q", cut, m.files[cut.File].data)
+		if empty {
+			m.put(2, nil)
 		}
-		equal(t, load(t, on(t, m)), states[7])
+		_, err := journal.OpenOn[any](m, journal.Options{})
+		cut, repaired := journal.RepairOn(m)
+		must(t, repaired)
+		equal(t, error(cut.Damage), err)
+		if cut.Damage.File != journal.SegmentName(2) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 2 || cut.Lost[0].Ordinal != 3 || (cut.Lost[0].SHA256 == "") == empty {
+			t.Errorf("%+v", cut)
+		}
+		j := on(t, m)
+		equal(t, len(load(t, j)), 2) // C and D
+		must(t, start("E", 5, "D").call(j))
+		must(t, j.Close())
+		delete(m.files, journal.SegmentName(2)+".damaged")
+		m.put(2, second)
+		report, err := journal.VerifyOn(m, journal.Anchor{})
+		must(t, err)
+		if report.Gaps != nil || report.Segments != 3 {
+			t.Errorf("%+v", report)
+		}
+		j = on(t, m)
+		all := load(t, j)
+		equal(t, len(all), 5)
+		equal(t, len(all[0].Entries), 3)
+		must(t, j.Close())
 	}
-	m := whole.clone()
-	m.put(2, nil)
-	_, err := journal.RepairOn(m)
-	must(t, err)
-	equal(t, load(t, on(t, m)), states[7])
 }
 
 // Whatever step fails, what is left is damaged, or repaired, and has all bytes; and
@@ -172,12 +217,17 @@ func TestRepairGap(t *testing.T) {
 func TestRepairStops(t *testing.T) {
 	whole, states := three(t)
 	pruned, afterPrune := onlyPrune(t)
-	want := map[string][]saved{"a line": states[6], "a header": states[7], "the prune": afterPrune}
-	for what, bad := range map[string]*memory{
-		"a line":    damaged(whole, 1, len(whole.segment(1).data)-50),
-		"a header":  damaged(whole, 2, 50),
-		"the prune": pruned,
-	} {
+	gone := func(m *memory) []saved {
+		must(t, second(journal.RepairOn(m)))
+		return load(t, on(t, m))
+	}
+	line, header := damaged(whole, 1, len(whole.segment(1).data)-50), damaged(whole, 2, 50)
+	end, last := damaged(whole, 3, len(whole.segment(3).data)-50), damaged(whole, 3, 50)
+	want := map[string][]saved{
+		"a line": gone(line.clone()), "a header": gone(header.clone()), "the prune": afterPrune,
+		"the end": states[len(states)-2], "the last header": states[len(states)-7],
+	}
+	for what, bad := range map[string]*memory{"a line": line, "a header": header, "the end": end, "the last header": last, "the prune": pruned} {
 		for steps := 0; ; steps++ {
 			m := bad.clone()
 			n := 0
@@ -218,30 +268,37 @@ func TestRepairStops(t *testing.T) {
 	}
 }
 
-// What is cut is on the disk before anything is removed, and that goes from the end
-// on. A copy that is too short is none.
+// What is cut is on the disk before anything is removed; what is missing is declared
+// before it is. A copy that is too short is none.
 func TestRepairOrder(t *testing.T) {
 	whole, _ := three(t)
-	m := damaged(whole, 1, len(whole.segment(1).data)-50)
-	var ops []string
-	m.fault = func(op string) (int, error) {
-		ops = append(ops, op)
-		return 0, nil
-	}
-	_, err := journal.RepairOn(m)
-	must(t, err)
-	equal(t, strings.Join(ops, " "), "remove create write write write sync rename syncdir remove remove syncdir edit truncate sync")
-
-	m = damaged(whole, 1, len(whole.segment(1).data)-50)
-	before := m.bytes()
-	m.fault = func(op string) (int, error) {
-		if op == "write" {
-			return 3, errShort
+	end := damaged(whole, 3, len(whole.segment(3).data)-50)
+	for want, m := range map[string]*memory{
+		"remove create write sync rename syncdir syncdir edit truncate sync syncdir": end.clone(),
+		"syncdir edit write sync rename syncdir":                                     damaged(whole, 1, 300),
+		"rename syncdir syncdir":                                                     damaged(whole, 3, 50),
+	} {
+		var ops []string
+		m.fault = func(op string) (int, error) {
+			ops = append(ops, op)
+			return 0, nil
 		}
-		return 0, nil
+		_, err := journal.RepairOn(m)
+		must(t, err)
+		equal(t, strings.Join(ops, " "), want)
 	}
-	if _, err := journal.RepairOn(m); !errors.Is(err, io.ErrShortWrite) || !bytes.HasPrefix(m.bytes(), before[:100]) || len(m.bytes()) < len(before) {
-		t.Error(err)
+
+	for _, fault := range []error{errShort, errBoom} {
+		m := end.clone()
+		m.fault = func(op string) (int, error) {
+			if op == "write" {
+				return 3, fault
+			}
+			return 0, nil
+		}
+		if _, err := journal.RepairOn(m); err == nil || len(m.files) != len(end.files) || !bytes.Equal(m.bytes(), end.bytes()) {
+			t.Errorf("%v; it has left %d files", err, len(m.files))
+		}
 	}
 }
 
@@ -307,7 +364,7 @@ func TestRepairRefuses(t *testing.T) {
 	delete(m.files, journal.SegmentName(1))
 	for what, m := range map[string]*memory{
 		"no changeset is left": damaged(m, 2, n+9),
-		"the first header":     damaged(m, 2, 9),
+		"the only header":      damaged(m, 2, 9),
 	} {
 		before := m.bytes()
 		_, err := journal.RepairOn(m)
@@ -321,7 +378,7 @@ func TestRepairRefuses(t *testing.T) {
 	}
 }
 
-// On a disk: a directory, whose lock is respected, and a file of format 1.
+// On a disk: a directory, whose lock is respected.
 func TestRepairOnDisk(t *testing.T) {
 	path := newPath(t)
 	if _, err := journal.Repair(path); !errors.Is(err, fs.ErrNotExist) {
@@ -339,37 +396,28 @@ func TestRepairOnDisk(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, j.Close())
-	text, err := os.ReadFile(first(path))
+	cut, err := journal.Repair(path)
 	must(t, err)
-	old := filepath.Join(t.TempDir(), "old")
-	must(t, os.WriteFile(old, asFormat1(text), 0o600))
-	for _, path := range []string{path, old} {
-		file := path
-		if path != old {
-			file = first(path)
-		}
-		cut, err := journal.Repair(path)
-		must(t, err)
-		equal(t, cut, journal.Cut{})
-		sound, err := os.ReadFile(file)
-		must(t, err)
-		bad := slices.Clone(sound)
-		bad[len(bad)-300] ^= 1
-		must(t, os.WriteFile(file, bad, 0o600))
-		cut, err = journal.Repair(path)
-		must(t, err)
-		_, offset := lineAt(sound, len(sound)-300)
-		equal(t, cut.Damage.Offset, int64(offset))
-		kept, err := os.ReadFile(cut.File)
-		must(t, err)
-		left, err := os.ReadFile(file)
-		must(t, err)
-		equal(t, string(left)+string(kept), string(bad))
-		if info, err := os.Stat(cut.File); err != nil || info.Mode().Perm() != 0o600 {
-			t.Error(info, err)
-		}
-		must(t, open[any](t, path).Close())
+	equal(t, cut, journal.Repaired{})
+	file := first(path)
+	sound, err := os.ReadFile(file)
+	must(t, err)
+	bad := slices.Clone(sound)
+	bad[len(bad)-300] ^= 1
+	must(t, os.WriteFile(file, bad, 0o600))
+	cut, err = journal.Repair(path)
+	must(t, err)
+	_, offset := lineAt(sound, len(sound)-300)
+	equal(t, cut.Damage.Offset, int64(offset))
+	kept, err := os.ReadFile(cut.File)
+	must(t, err)
+	left, err := os.ReadFile(file)
+	must(t, err)
+	equal(t, string(left)+string(kept), string(bad))
+	if info, err := os.Stat(cut.File); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
 	}
+	must(t, open[any](t, path).Close())
 }
 
 // On a disk: a segment that is missing in the middle.
@@ -387,5 +435,21 @@ func TestRepairGapOnDisk(t *testing.T) {
 	if cut.Damage == nil || cut.Damage.File != journal.SegmentName(2) {
 		t.Error(cut)
 	}
-	equal(t, load(t, open[any](t, path)), states[3])
+	equal(t, len(load(t, open[any](t, path))), 1) // the latest one
+	_ = states
+}
+
+// Lines behind the damage may be in any order: of prunes, the largest one counts.
+func TestCutPrunes(t *testing.T) {
+	body, _, _ := strings.Cut(string(journal.Header()), `,"hash":`)
+	bodies := []string{body}
+	for _, before := range []int{5, 3} {
+		prev := sumOf([]byte(bodies[len(bodies)-1]))
+		bodies = append(bodies, fmt.Sprintf(`{"line":%d,"op":"prune","before":%d,"prev":"%s"`, len(bodies)+1, before, prev))
+	}
+	cut, err := journal.RepairOn(holding(chain(bodies...)))
+	must(t, err)
+	if cut.Before != 5 || cut.Sound != 2 || cut.Damage.Line != 2 {
+		t.Errorf("%+v", cut)
+	}
 }

@@ -43,7 +43,7 @@ func (g *log) flush() error {
 func (g *log) begin() error {
 	header := g.state.header()
 	if header.journal == "" {
-		header.journal = g.identity // it is the first segment, or that is of format 1
+		header.journal = g.identity // it is the first segment
 	}
 	text, hash := header.encode(nil, g.lines+1, g.hash)
 	s := segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
@@ -67,8 +67,8 @@ func (g *log) begin() error {
 	return nil
 }
 
-// newSegment makes a segment of a header. It is closed when it gets its name, as some systems
-// want it.
+// newSegment makes a segment of a header. It stays open when it gets its name, as far as
+// the system allows that: from then on, nothing needs a descriptor that may be missing.
 func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 	switch gone, err := g.gone(s); {
 	case err != nil:
@@ -76,7 +76,7 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 	case !gone:
 		return nil, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, s.number)
 	}
-	if err = g.createWith(s.name()+unborn, header); err == nil {
+	if f, err = g.createWith(s.name()+unborn, header); err == nil {
 		if err = g.folder.Rename(s.name()+unborn, s.name()); err != nil {
 			if gone, _ := g.gone(s); !gone { // it has happened, or nobody knows
 				err = fmt.Errorf("%w: %w", ErrBroken, err)
@@ -84,7 +84,7 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 		}
 	}
 	if err == nil {
-		if err = g.folder.Sync(); err == nil {
+		if err = g.folder.Sync(); err == nil && f == nil {
 			f, err = g.folder.Edit(s.name())
 		}
 		if err != nil {
@@ -92,27 +92,33 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
+		if f != nil {
+			f.Close()
+		}
+		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
 	}
-	return f, err
+	return f, nil
 }
 
-// createWith makes a file with a text, and syncs it. If it fails, it may leave the
-// file, which the next call replaces.
-func (g *log) createWith(name string, text []byte) error {
+// createWith makes a file with a text, and syncs it. The file is nil if it could not be
+// renamed while it is open. If createWith fails, it may leave the file, which the next
+// call replaces.
+func (g *log) createWith(name string, text []byte) (file, error) {
 	if err := g.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
-	f, err := g.folder.Create(name)
+	f, err := g.folder.Create(name, g.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = writeAll(f, text)
-	if err == nil {
+	if err = writeAll(f, text); err == nil {
 		err = f.Sync()
+	}
+	if err == nil && movesOpen {
+		return f, nil
 	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	return err
+	return nil, err
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,9 @@ type scanner struct {
 	bytes   int64  // how long they are
 	hash    digest // of the last line
 	before  digest // of the line before the first one
-	head    uint64 // how many changesets were started before the first line
+	start   int    // the number of that line
+	head    uint64 // how many changesets were started before the first line, or before the last hole
+	jumped  bool   // the last line is behind a hole
 	from    string // the file that has the first line, if it is known
 
 	// files are the segments, if what is read has several or they are known, with
@@ -89,8 +92,12 @@ func (s *scanner) take(text *checked) (*line, error) {
 	l, why := &text.line, text.why
 	switch {
 	case why != "":
-	case s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment <= 1):
+	case s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment == 1):
 		why = "no such header can be"
+	case text.jump != "" && (l.segment <= s.state.segment+1 || text.number <= s.lines+1):
+		why = text.jump // and no segment is missing
+	case text.jump == "" && s.read > 0 && l.op == opJournal && l.segment > s.state.segment+1:
+		why = fmt.Sprintf("segment %d comes after segment %d", l.segment, s.state.segment)
 	default:
 		why = s.place(l)
 	}
@@ -101,7 +108,14 @@ func (s *scanner) take(text *checked) (*line, error) {
 		return nil, s.corrupt(why)
 	}
 	if s.read == 0 {
-		s.before, s.head, s.from = text.prev, l.ordinal, s.file(0)
+		s.before, s.head, s.from, s.start = text.prev, l.ordinal, s.file(0), text.number-1
+	}
+	s.jumped = s.state.hole == l.segment && l.op == opJournal && s.read > 0
+	if s.jumped {
+		s.head = l.ordinal
+		for i := range s.state.holes {
+			s.state.holes[i].line = cmp.Or(s.state.holes[i].line, s.lines)
+		}
 	}
 	s.read++
 	s.lines, s.hash = text.number, text.hash
@@ -133,7 +147,7 @@ func (s *scanner) place(l *line) (why string) {
 	}
 	if s.head > 0 && s.state.unknown(l) {
 		s.at, s.size = at, size
-		return "" // of a changeset that was started in a segment that was dropped
+		return "" // of a changeset that was started in a segment that is not there
 	}
 	known, why := s.state.check(l)
 	switch {
@@ -144,10 +158,15 @@ func (s *scanner) place(l *line) (why string) {
 	case known:
 		return fmt.Sprintf("%s of changeset %q: it says nothing new", l.op, l.id)
 	}
-	if at < len(s.files) && l.op == opJournal && max(1, l.segment) != s.files[at].number {
+	if at < len(s.files) && l.op == opJournal && l.segment != s.files[at].number {
 		return fmt.Sprintf("the file is named as segment %d, and says that it is segment %d", s.files[at].number, l.segment)
 	}
 	about := s.state.apply(l)
+	if l.op == opGap { // the segment behind it stays as long as what the gap is about
+		if i := slices.IndexFunc(s.files, func(f segment) bool { return f.number > l.segment }); i >= 0 {
+			s.files[i].last = max(s.files[i].last, l.ordinal)
+		}
+	}
 	if s.at, s.size = at, size; at < len(s.files) {
 		s.files[at].last = max(s.files[at].last, about)
 	}
@@ -168,25 +187,31 @@ func (s *scanner) end(rest []byte) (*line, error) {
 	}
 	l, err := s.complete(rest)
 	if err == nil || err == io.EOF {
-		if missing := s.missingHead(); missing != nil {
+		if missing := s.missing(); missing != nil {
 			return nil, missing
 		}
 	}
 	return l, err
 }
 
-// missingHead returns a CorruptError if s is headless.
-func (s *scanner) missingHead() error {
+// missing returns a CorruptError if segments are missing between others or before them,
+// and no line says why.
+func (s *scanner) missing() error {
+	if h := s.state.undeclared(); h != nil {
+		return &CorruptError{Line: h.line + 1, File: fileName(h.segment), Reason: "the segment is missing"}
+	}
 	if !s.headless() {
 		return nil
 	}
-	return &CorruptError{Line: s.lines - s.read + 1, File: s.from, Reason: fmt.Sprintf(
+	return &CorruptError{Line: s.start + 1, File: s.from, Reason: fmt.Sprintf(
 		"the segments before it are missing, and changeset %d was not pruned", s.state.first)}
 }
 
-// headless reports whether changesets are missing that were not pruned, as the
-// segments that they began in are.
-func (s *scanner) headless() bool { return s.read > 0 && s.head >= s.state.first }
+// headless reports whether changesets are missing that were not pruned, as the segments
+// that they began in are, and no gap says so.
+func (s *scanner) headless() bool {
+	return s.read > 0 && s.state.started >= s.state.first && s.state.gaps[s.state.begun-1] == nil
+}
 
 // complete looks for a line at the end that lost its newline. A write that was cut off
 // there leaves such a line, and so does damage to the last byte of an acknowledged one:

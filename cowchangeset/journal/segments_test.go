@@ -35,7 +35,7 @@ func TestSegments(t *testing.T) {
 		if size := len(text); m.segment(n+1) != nil && size < 1500 || size > 2300 {
 			t.Errorf("segment %d has %d bytes", n, size)
 		}
-		if want := fmt.Sprintf(`,"op":"journal","format":2,"journal":"test","segment":%d,`, n); !bytes.Contains(text[:bytes.IndexByte(text, '\n')], []byte(want)) {
+		if want := fmt.Sprintf(`,"op":"journal","format":1,"journal":"test","segment":%d,`, n); !bytes.Contains(text[:bytes.IndexByte(text, '\n')], []byte(want)) {
 			t.Errorf("the header of segment %d: %s", n, text)
 		}
 	}
@@ -151,12 +151,12 @@ func TestSegmentsChanged(t *testing.T) {
 func TestFirstSegment(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
 	for _, header := range []string{
-		`{"line":2,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":2,"journal":"X","segment":0,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":2,"journal":"","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":"","prev":"` + zeros + `"`,
-		`{"line":0,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":2,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":0,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":"","prev":"` + zeros + `"`,
+		`{"line":0,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
 	} {
 		if report, err := journal.Verify(bytes.NewReader(chain(header))); err == nil {
 			t.Errorf("%s: %+v", header, report)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -27,10 +28,28 @@ type state struct {
 	droppedID string
 	beforeID  string // the ID of the one before that
 
-	// These are of the last header.
+	// These are of the last header, and of the first one that was read.
 	journal string
 	segment uint64
+	begun   uint64 // its segment
+	started uint64 // its ordinal
+
+	// Segments may be missing: holes, which lines of gaps declare later.
+	holes []hole
+	hole  uint64          // the segment whose header is behind the last one
+	gaps  map[uint64]*Gap // the segments that were declared to be missing
+	old   []*changeset    // those before the last hole; list has those behind it
 }
+
+// A hole is a segment that is missing between others.
+type hole struct {
+	segment uint64
+	line    int    // the number of the last one before it
+	ordinal uint64 // of the latest changeset, as the header behind it says
+}
+
+// lostReason is that of the abort that a gap stands for.
+const lostReason = "journal: a segment with lines of it was lost"
 
 // A changeset is one as the state knows it.
 type changeset struct {
@@ -42,6 +61,9 @@ type changeset struct {
 	aborted bool
 	reason  string
 	applied uint64
+
+	torn     bool   // lines of it may be missing
+	previous string // the ID of the one before it, if that is not there
 }
 
 // finished reports whether nobody needs to do anything with it any more.
@@ -127,6 +149,8 @@ func (s *state) check(l *line) (known bool, why string) {
 		return false, s.checkHeader(l)
 	case l.op == opPrune:
 		return s.checkPrune(l)
+	case l.op == opGap:
+		return s.checkGap(l)
 	case l.id == "":
 		return false, "the ID is empty"
 	case !utf8.ValidString(l.id):
@@ -154,20 +178,20 @@ func (s *state) check(l *line) (known bool, why string) {
 			return false, outOfOrder(l.first, c.last)
 		}
 	case opSeal:
-		if l.count != c.count || l.last != c.last {
+		if (l.count != c.count || l.last != c.last) && !(c.torn && l.count >= c.count && l.last >= c.last) {
 			return false, fmt.Sprintf("the manifest says %d entries up to seq %d, and there are %d up to %d", l.count, l.last, c.count, c.last)
 		}
 		return c.sealed, ""
 	case opAbort:
 		switch {
-		case !c.sealed:
+		case !c.sealed && !c.torn:
 			return false, "it is not sealed"
 		case c.aborted && c.reason != l.reason:
 			return false, fmt.Sprintf("it was aborted for another reason: %q", c.reason)
 		}
 		return c.aborted, ""
 	case opApplied:
-		if !c.sealed {
+		if !c.sealed && !c.torn {
 			return false, "it is not sealed"
 		}
 		return l.next <= c.applied, ""
@@ -232,6 +256,27 @@ func (s *state) checkPrune(l *line) (known bool, why string) {
 	return false, ""
 }
 
+// checkGap is check for a gap: a segment before the last one that somebody has taken out.
+func (s *state) checkGap(l *line) (known bool, why string) {
+	switch {
+	case l.segment == 0 || l.segment >= s.segment:
+		return false, fmt.Sprintf("segment %d is not before segment %d", l.segment, s.segment)
+	case l.ordinal > s.latest:
+		return false, fmt.Sprintf("the latest changeset is %d", s.latest)
+	}
+	return s.gaps[l.segment] != nil, ""
+}
+
+// undeclared returns the first hole that no gap has declared, or nil.
+func (s *state) undeclared() *hole {
+	for i := range s.holes {
+		if s.gaps[s.holes[i].segment] == nil {
+			return &s.holes[i]
+		}
+	}
+	return nil
+}
+
 // oldest returns the ordinal of the first changeset that the state knows, if it knows
 // any.
 func (s *state) oldest() uint64 {
@@ -240,6 +285,9 @@ func (s *state) oldest() uint64 {
 	}
 	return s.from
 }
+
+// maxHole bounds how many segments can be missing in a row.
+const maxHole = 1 << 20
 
 // maxHeader bounds the numbers in headers, from which others count on: more cannot be.
 const maxHeader = 1 << 40
@@ -251,15 +299,15 @@ func (s *state) checkHeader(l *line) (why string) {
 	case l.ordinal > maxHeader || l.segment > maxHeader:
 		return "no such header can be"
 	case s.segment == 0:
-		if l.format != 1 && (l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0) {
+		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {
 			return "no such header can be"
 		}
-	case l.format == 1:
-		return "a segment of format 1 has no others before it"
-	case l.segment != s.segment+1:
+	case l.segment <= s.segment:
 		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
-	case s.journal != "" && l.journal != s.journal:
+	case l.journal != s.journal:
 		return fmt.Sprintf("the segment is of journal %q, and not %q", l.journal, s.journal)
+	case l.segment > s.segment+1 && l.ordinal >= s.latest && l.segment-s.segment <= maxHole:
+		return "" // some are missing
 	case l.ordinal != s.latest || l.id != s.id(s.latest) || l.ordinal > 0 && l.previous != s.id(s.latest-1):
 		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, s.latest, s.id(s.latest))
 	}
@@ -285,8 +333,15 @@ func (s *state) apply(l *line) (about uint64) {
 	case opPrune:
 		s.prune(l.before)
 		return 0
+	case opGap:
+		s.closeTorn(l)
+		return 0
 	case opStart:
-		s.start(&changeset{id: l.id, ordinal: l.ordinal})
+		c := &changeset{id: l.id, ordinal: l.ordinal}
+		if s.at(l.ordinal-1) == nil {
+			c.previous = l.previous
+		}
+		s.start(c)
 		return l.ordinal
 	}
 	c := s.own(l.id)
@@ -297,19 +352,69 @@ func (s *state) apply(l *line) (about uint64) {
 	case opSeal:
 		c.sealed = true
 	case opAbort:
-		c.aborted, c.reason = true, l.reason
+		c.sealed, c.aborted, c.reason = true, true, l.reason
 	case opApplied:
-		c.applied = l.next
+		c.sealed, c.applied = true, l.next
 	}
 	return c.ordinal
 }
 
+// jump begins anew at a header behind a hole. The lines that are missing may have said
+// anything about the changesets that were not finished, and started others.
+func (s *state) jump(l *line) {
+	for n := s.segment + 1; n < l.segment; n++ {
+		s.holes = append(s.holes, hole{segment: n, ordinal: l.ordinal})
+	}
+	for _, c := range s.list {
+		c.torn = c.torn || !c.finished()
+		if c.ordinal >= s.first {
+			s.old = append(s.old, c)
+		}
+	}
+	s.hole, s.list = l.segment, nil
+	s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
+	s.latest, s.from = l.ordinal, l.ordinal+1
+}
+
+// closeTorn does what a gap says: the changesets up to its ordinal that are not finished
+// are not to be applied, and nothing is added to them, since nobody knows what happened
+// to them in the segment that is missing. It does so also if the segment is back.
+func (s *state) closeTorn(l *line) {
+	if s.gaps == nil {
+		s.gaps = map[uint64]*Gap{}
+	}
+	s.gaps[l.segment] = &Gap{l.segment, l.ordinal, l.sum, l.reason}
+	if l.ordinal > 0 && l.ordinal+1 == s.from && l.ordinal == s.dropped && s.droppedID != "" {
+		c := s.byID[s.droppedID]
+		if c == nil { // its start is missing too
+			c = &changeset{id: s.droppedID, ordinal: l.ordinal}
+			s.byID[c.id] = c
+		}
+		c.previous = s.beforeID
+		s.old = slices.DeleteFunc(s.old, func(o *changeset) bool { return o == c })
+		s.from, s.list = l.ordinal, slices.Insert(s.list, 0, c)
+	}
+	for _, all := range [][]*changeset{s.old, s.list} {
+		for _, c := range all {
+			if c.ordinal <= l.ordinal && !c.finished() {
+				c.sealed, c.aborted, c.reason = true, true, lostReason
+			}
+		}
+	}
+}
+
 func (s *state) applyHeader(l *line) {
+	switch {
+	case s.segment == 0:
+		s.begun, s.started = l.segment, l.ordinal
+	case l.segment > s.segment+1:
+		s.jump(l)
+	}
 	if s.segment == 0 && l.ordinal > 0 {
 		s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
 		s.latest, s.from = l.ordinal, l.ordinal+1
 	}
-	s.journal, s.segment = l.journal, max(1, l.segment)
+	s.journal, s.segment = l.journal, l.segment
 }
 
 // start makes c the latest changeset, maybe in the place of another one.
@@ -326,6 +431,10 @@ func (s *state) start(c *changeset) {
 	if c.ordinal < s.from { // and is there, in the base or in what was dropped
 		s.from, s.list = c.ordinal, nil
 	}
+	if s.base == nil && len(s.old) > 0 && s.old[len(s.old)-1].ordinal == c.ordinal {
+		delete(s.byID, s.old[len(s.old)-1].id)
+		s.old = s.old[:len(s.old)-1]
+	}
 	s.list = append(s.list[:c.ordinal-s.from], c)
 	s.set(c.id, c)
 	s.latest = c.ordinal
@@ -334,7 +443,14 @@ func (s *state) start(c *changeset) {
 // prune forgets the changesets with an ordinal below first.
 func (s *state) prune(first uint64) {
 	s.first = first
-	if s.base != nil || first <= s.from {
+	if s.base != nil {
+		return
+	}
+	for len(s.old) > 0 && s.old[0].ordinal < first {
+		delete(s.byID, s.old[0].id)
+		s.old = s.old[1:]
+	}
+	if first <= s.from {
 		return
 	}
 	s.dropped, s.droppedID, s.beforeID = max(s.dropped, first-1), s.id(first-1), s.id(first-2)
@@ -345,10 +461,16 @@ func (s *state) prune(first uint64) {
 	s.from = first
 }
 
-// kept returns the changesets that were not pruned. The state is no draft.
+// kept returns the changesets that were not pruned, without gaps: those from the last gap
+// on. The state is no draft.
 func (s *state) kept() []*changeset {
 	if s.first < s.from {
 		return s.list
 	}
 	return s.list[s.first-s.from:]
+}
+
+// all returns all changesets that are known and were not pruned.
+func (s *state) all() []*changeset {
+	return slices.Concat(s.old, s.kept())
 }

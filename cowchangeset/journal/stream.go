@@ -77,14 +77,9 @@ func list(f folder) (files []segment, litter, strange []string, err error) {
 	return files, litter, strange, nil
 }
 
-// gap returns a CorruptError if a segment is missing between others.
-func gap(files []segment) error {
-	for i := range files {
-		if n := files[0].number + uint64(i); files[i].number != n {
-			return &CorruptError{File: fileName(n), Line: 1, Reason: "the segment is missing"}
-		}
-	}
-	return nil
+// hasHole reports whether a segment is missing between others.
+func hasHole(files []segment) bool {
+	return len(files) > 0 && files[len(files)-1].number-files[0].number >= uint64(len(files))
 }
 
 // scanFiles returns a scanner of segments, and a function that ends it.

@@ -154,6 +154,32 @@ func TestOneTracker(t *testing.T) {
 	must(t, wrong.Close())
 }
 
+// A tracker that has used the journal keeps it, so that no second one is given its
+// receipts.
+func TestReleaseOfATracker(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	one, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	must(t, err)
+	j.Release() // it has not used it
+	one, err = cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	must(t, err)
+	must(t, second(one.Start(background)))
+	must(t, second(one.Record("a")))
+	j.Release()
+	two, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	if err == nil {
+		first, _ := one.Record("of the first")
+		again, err := two.Record("of the second")
+		t.Errorf("two trackers have recorded at %v and %v: %v", first, again, err)
+	} else if !errors.Is(err, journal.ErrClaimed) {
+		t.Error(err)
+	}
+	must(t, j.Close())
+	j = on(t, m)
+	must(t, second(cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})))
+}
+
 // What a tracker has forgotten does not come back, and takes no room on the disk.
 func TestTrackerPrunes(t *testing.T) {
 	path := newPath(t)

@@ -9,7 +9,7 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Journal    string // its identity; empty in format 1
+	Journal    string // its identity
 	Segments   int
 	Lines      int // the headers of segments are some of them
 	Changesets int // those that were not pruned
@@ -18,13 +18,32 @@ type Report struct {
 	Torn       int64  // at the end, after the last line: Open would remove them
 	Hash       string // of the last line, in hexadecimal; 64 zeros if there is none
 	Last       Anchor // the same, with its number
+	Gaps       []Gap  // the segments that Repair has taken out, and that are not back
+}
+
+// Gap is a damaged segment that Repair has taken out of a journal.
+type Gap struct {
+	Segment uint64
+	Ordinal uint64 // lines of changesets up to this one may be lost
+	SHA256  string // of its file, in hexadecimal; empty if there was none
+	Reason  string // what was wrong with it
 }
 
 func (s *scanner) report() Report {
+	var gaps []Gap
+	if g := s.state.gaps[s.state.begun-1]; g != nil {
+		gaps = append(gaps, *g)
+	}
+	for _, h := range s.state.holes {
+		if g := s.state.gaps[h.segment]; g != nil {
+			gaps = append(gaps, *g)
+		}
+	}
 	return Report{
+		Gaps:       gaps,
 		Journal:    s.state.journal,
 		Lines:      s.read,
-		Changesets: len(s.state.kept()),
+		Changesets: len(s.state.all()),
 		Entries:    s.entries,
 		Bytes:      s.bytes,
 		Torn:       s.torn,
@@ -34,10 +53,9 @@ func (s *scanner) report() Report {
 	}
 }
 
-// Verify reads segments that follow one another, or a file of format 1, and makes all
-// checks of Open, but changes nothing, and does not look into values. It returns a
-// *CorruptError where Open does, with a report of the lines before it, or an error of
-// the reader.
+// Verify reads segments that follow one another, and makes all checks of Open, but
+// changes nothing, and does not look into values. It returns a *CorruptError where Open
+// does, with a report of the lines before it, or an error of the reader.
 //
 // Two journals with the same Hash have the same lines. Keep the Hash elsewhere to
 // detect that somebody has changed lines and made their hashes anew: the chain by
@@ -69,6 +87,9 @@ func VerifyFrom(path string, since Anchor) (Report, error) {
 func verifyFrom(from lister, since Anchor) (Report, error) {
 	for was := (CorruptError{}); ; {
 		r, err := verifyOnce(from, since)
+		if errors.Is(err, errVanished) {
+			continue // a writer's progress
+		}
 		var corrupt *CorruptError
 		if !errors.As(err, &corrupt) || *corrupt == was {
 			return r, err

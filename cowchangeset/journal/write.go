@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // breakDown makes err the error of all calls from now on.
@@ -69,8 +70,16 @@ func (g *log) write(group []*call) {
 			rotates = false
 		}
 	}
+	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.op == opPrune })
 	out, buf, concerned := g.plan(group)
-	if err := g.put(buf, out.synced); err != nil {
+	err := g.put(buf, out.synced)
+	if err != nil && !errors.Is(err, ErrBroken) && len(pruning) > 0 && g.folder.Spend() {
+		g.failed(err)
+		fail(only(concerned, func(c *call) bool { return !slices.Contains(pruning, c) }), err)
+		out, buf, concerned = g.plan(pruning) // alone: to free the disk that may be full
+		err = g.put(buf, out.synced)
+	}
+	if err != nil {
 		g.failed(err)
 		if errors.Is(err, ErrBroken) {
 			concerned = group // lines that were known already may not be there any more
@@ -81,11 +90,13 @@ func (g *log) write(group []*call) {
 		return
 	}
 	g.settle(out)
-	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.op == opPrune })
 	if rotates || len(pruning) > 0 {
 		if err := g.drop(); err != nil {
 			g.failed(err)
 			fail(pruning, err)
+		}
+		if len(pruning) > 0 {
+			g.folder.Reserve() // if it was spent; or a later Prune has none
 		}
 	}
 }

@@ -20,9 +20,13 @@ import (
 //
 // ApplyTx returns the errors of Changeset.Apply, that of fn, and ErrFenced, before fn
 // runs, if another process has the store. That process cannot claim the store while fn
-// runs. In SQLite the transaction has the only write lock: until it ends, Records wait.
-// There fn must not wait for an operation that waits for the store. ApplyTx panics if
-// ctx, c or fn is nil.
+// runs. The transaction has the default isolation of the database: above READ COMMITTED it
+// may fail to serialize, and can then be repeated. ApplyTx panics if ctx, c or fn is nil.
+//
+// A Record in fn that waits for the store needs a second connection. If there is none,
+// it waits for fn, which waits for it, until Config.StoreTimeout: in SQLite, whose
+// transaction has the only write lock, and where calls of ApplyTx have all connections of
+// the pool (SetMaxOpenConns). There, record after ApplyTx, or with Config.Async.
 //
 // ApplyTx is blocking: it waits for the database and for fn. It takes effect when its
 // transaction commits.
@@ -36,7 +40,7 @@ func (s *Store[E]) ApplyTx(ctx context.Context, c *cowchangeset.Changeset[E], fn
 	}
 	return c.Apply(ctx, func(ctx context.Context, f cowchangeset.Final[E]) error {
 		var theirs error
-		err := s.fenced(ctx, func(tx *sql.Tx) error {
+		err := s.fenced(ctx, nil, func(tx *sql.Tx) error { // in the isolation that the database's users expect
 			fresh, err := s.markApplied(ctx, tx, c.ID())
 			if err != nil || !fresh {
 				return err

@@ -39,7 +39,7 @@ func (s *tables) nextEpoch(ctx context.Context) (epoch int64, err error) {
 	if err := s.migrated(ctx, s.db); err != nil {
 		return 0, err
 	}
-	tx, err := s.db.BeginTx(ctx, nil) // or SQLite would commit when the row is closed, and hide why it could not
+	tx, err := s.db.BeginTx(ctx, s.isolation()) // or SQLite would commit when the row is closed, and hide why it could not
 	if err != nil {
 		return 0, err
 	}

@@ -1,8 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,7 +22,8 @@ type Codec[E any] interface {
 }
 
 // JSON is the Codec that uses encoding/json. What encoding/json does not keep, such as
-// fields that are not exported, is lost.
+// fields that are not exported, is lost. Numbers in an any are decoded as json.Number, and
+// so as they were.
 type JSON[E any] struct{}
 
 // Encode returns e as JSON.
@@ -27,8 +31,15 @@ func (JSON[E]) Encode(e E) ([]byte, error) { return json.Marshal(e) }
 
 // Decode returns the value of JSON.
 func (JSON[E]) Decode(encoded []byte) (e E, err error) {
-	err = json.Unmarshal(encoded, &e)
-	return e, err
+	d := json.NewDecoder(bytes.NewReader(encoded))
+	d.UseNumber() // a float64 has other numbers above 2^53
+	if err = d.Decode(&e); err != nil {
+		return e, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return e, errors.New("json: there is something after the value")
+	}
+	return e, nil
 }
 
 // encode returns e as the tables have it.

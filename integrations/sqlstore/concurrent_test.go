@@ -1,7 +1,10 @@
 package sqlstore_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -115,4 +118,55 @@ func TestLoadBesidePrune(t *testing.T) {
 		}
 		require.Equal(t, "ad", ids)
 	})
+}
+
+// The store's own transactions have the isolation that they need, whatever is the
+// database's default; that of ApplyTx has the default.
+func TestIsolation(t *testing.T) {
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			d := postgres(t)
+			d.dsn += "&default_transaction_isolation=" + url.PathEscape(level)
+			d = d.other(t)
+			d.SetMaxOpenConns(8)
+			s, err := sqlstore.New(d.DB, d.options())
+			require.NoError(t, err)
+			require.NoError(t, s.Migrate(background))
+			tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+			require.NoError(t, err)
+			_, err = tracker.Start(background)
+			require.NoError(t, err)
+			var recorders sync.WaitGroup
+			done := make(chan struct{})
+			for range 4 {
+				recorders.Go(func() {
+					for {
+						select {
+						case <-done:
+							return
+						default:
+						}
+						if _, err := tracker.Record("x"); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			applied := ""
+			for range 50 {
+				_, err := tracker.Start(background)
+				require.NoError(t, err)
+				for c := range tracker.Pending() {
+					require.NoError(t, s.ApplyTx(background, c, func(ctx context.Context, tx *sql.Tx, _ cowchangeset.Final[string]) error {
+						return tx.QueryRowContext(ctx, "SHOW transaction_isolation").Scan(&applied)
+					}))
+				}
+			}
+			close(done)
+			recorders.Wait()
+			require.NoError(t, tracker.Flush(background))
+			require.Equal(t, level, applied)
+		})
+	}
 }

@@ -10,20 +10,29 @@ import (
 // transact runs fn in a transaction that keeps the claim. Nothing is left of it, and
 // the connection is free again, if fn fails, panics or calls runtime.Goexit.
 func (s *tables) transact(ctx context.Context, method string, fn func(tx *sql.Tx) error) error {
-	err := s.fenced(ctx, fn)
+	err := s.fenced(ctx, s.isolation(), fn)
 	if err != nil {
 		return failed(ctx, method, err)
 	}
 	return nil
 }
 
-// fenced is transact without words about errors.
-func (s *tables) fenced(ctx context.Context, fn func(tx *sql.Tx) error) error {
+// isolation returns the level that the store's own transactions need: above it, one
+// that waits for another's row would fail. SQLite has one level.
+func (s *tables) isolation() *sql.TxOptions {
+	if s.dialect == PostgreSQL {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	return nil
+}
+
+// fenced is transact with another isolation, and without words about errors.
+func (s *tables) fenced(ctx context.Context, o *sql.TxOptions, fn func(tx *sql.Tx) error) error {
 	mine := s.epoch.Load()
 	if mine == 0 {
 		return ErrUnclaimed
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,24 @@ func TestCodec(t *testing.T) {
 	})
 }
 
+// Numbers in an any come back as they were, also those that a float64 has not.
+func TestNumbers(t *testing.T) {
+	var codec sqlstore.JSON[any]
+	for _, n := range []any{int64(1<<53 + 1), uint64(math.MaxUint64), int64(math.MinInt64), 0.1} {
+		encoded, err := codec.Encode(map[string]any{"id": n})
+		require.NoError(t, err)
+		decoded, err := codec.Decode(encoded)
+		require.NoError(t, err)
+		again, err := codec.Encode(decoded)
+		require.NoError(t, err)
+		require.Equal(t, string(encoded), string(again))
+	}
+	for _, bad := range []string{"", "{", "1 2", "1,", "nul"} {
+		_, err := codec.Decode([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}
+
 // IDs that a database would not keep are refused, and those that it does are kept.
 func TestIDs(t *testing.T) {
 	each(t, func(t *testing.T, d database) {

@@ -5,6 +5,8 @@ package model
 type Tracker struct {
 	Sets   []*Changeset // all that ever were
 	Pruned int          // how many of them are forgotten
+
+	PruneUnapplied bool // Prune forgets what nobody has applied or aborted
 }
 
 // Changeset is one of a Tracker's. The entry with index i has Seq i, since
@@ -103,12 +105,17 @@ func (t *Tracker) IDs() (ids []string) {
 // Left returns the changesets that are not forgotten.
 func (t *Tracker) Left() []*Changeset { return t.Sets[t.Pruned:] }
 
-// Prune forgets all but the last ones of those that there were when it began,
-// the first n, and returns how many.
+// Prune forgets all but the last ones of those that there were when it began, the first
+// n, up to one that is neither applied nor aborted. It returns how many.
 func (t *Tracker) Prune(keep, n int) int {
-	forgotten := max(0, n-keep-t.Pruned)
-	t.Pruned += forgotten
-	return forgotten
+	was := t.Pruned
+	for n-t.Pruned > keep {
+		if f := t.Sets[t.Pruned].Fate; !t.PruneUnapplied && f != Applied && f != Aborted {
+			break
+		}
+		t.Pruned++
+	}
+	return t.Pruned - was
 }
 
 // Apply seals c, and lets the caller apply it if that is nobody's yet. Otherwise

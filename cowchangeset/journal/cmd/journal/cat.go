@@ -101,7 +101,7 @@ func eventOf(e journal.Event[json.RawMessage]) event {
 	switch e.Kind {
 	case journal.Sealed:
 		out.Len, out.Last = &e.Manifest.Len, &e.Manifest.Last
-	case journal.Aborted:
+	case journal.Aborted, journal.Lost:
 		out.Reason = &e.Reason
 	}
 	return out

@@ -27,10 +27,10 @@ const usage = `Usage:
 	journal verify [-from LINE:HASH] PATH
 	journal cat [-id ID | -ordinal N] [-after LINE] [-f] PATH
 	journal stat PATH
-	journal repair PATH
+	journal repair [-n | -undo] PATH
 
-PATH is the directory of a journal, or a file of format 1. All but repair only
-read it, also while it is written.
+PATH is the directory of a journal. All but repair only read it, also while it
+is written.
 
 	verify  checks all lines. With -from, the journal must have that line with
 	        that hash: what it had then is as it was.
@@ -40,13 +40,16 @@ read it, also while it is written.
 	        not be synced yet, until it is interrupted.
 	stat    says what there is: segments, lines, changesets, and the last line
 	        for a later verify -from.
-	repair  moves all from the first damaged line on to a file beside the
-	        segments, and says what is in it. Nobody may have the journal open.
+	repair  takes damaged segments out, and says so in the journal; from the
+	        last one, it moves all from the first damaged line on to a file
+	        beside the segments. It says what goes. With -n, it says what it
+	        would do, and does nothing. With -undo, it takes the last repair
+	        back, if nothing was written since. Nobody may have the journal open.
 
 Exit codes:
 
 	0  The journal is sound, as far as it was read.
-	1  It is damaged; of repair: it was, and something was cut.
+	1  It is damaged; of repair: it was, and something was taken out or would be.
 	2  The command was not used as it is said here.
 	3  It could not be read, or repaired, or has not what was asked for.
 `
@@ -143,6 +146,11 @@ func verify(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, g := range r.Gaps {
+		if _, err := fmt.Fprintf(stdout, "segment %d was taken out: %s\n", g.Segment, g.Reason); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(stdout, "sound up to %v\n", r.Last)
 	return err
 }
@@ -156,11 +164,27 @@ var (
 )
 
 func repair(args []string, stdout io.Writer) error {
-	path, err := parse(newFlags("repair"), args)
-	if err != nil {
+	flags := newFlags("repair")
+	dry := flags.Bool("n", false, "")
+	back := flags.Bool("undo", false, "")
+	path, err := parse(flags, args)
+	switch {
+	case err != nil:
+		return err
+	case *dry && *back:
+		return fmt.Errorf("%w: -n and -undo do not go together", errUsage)
+	case *back:
+		if err := journal.Undo(path); err != nil {
+			return fmt.Errorf("%w: %w", errNoRepair, err)
+		}
+		_, err := fmt.Fprintln(stdout, "the journal is as it was before the repair")
 		return err
 	}
-	cut, err := journal.Repair(path)
+	do := journal.Repair
+	if *dry {
+		do = journal.Examine
+	}
+	cut, err := do(path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoRepair, err)
 	}

@@ -155,7 +155,20 @@ func TestDamaged(t *testing.T) {
 	must(t, err)
 	text[3] ^= 1
 	must(t, os.WriteFile(segment(path, 1), text, 0o600))
-	call{args: "repair PATH", code: exitFailed, errors: []string{"no repair", "corrupt at line 1 "}}.check(t, path)
+	out := []string{"corrupt at line 1 ", "segment 1 is taken out"}
+	for _, c := range []call{
+		{args: "repair -n PATH", code: exitDamaged, out: out},
+		{args: "verify PATH", code: exitDamaged, errors: out[:1]},
+		{args: "repair PATH", code: exitDamaged, out: out},
+		{args: "verify PATH", out: []string{"segment 1 was taken out", "sound up to 11:"}},
+		{args: "cat -after 10 PATH", out: []string{`"kind":"lost"`, `"segment":1`, `"reason":"`}},
+		{args: "repair -n -undo PATH", code: exitUsage, errors: []string{"do not go together"}},
+		{args: "repair -undo PATH", out: []string{"as it was before"}},
+		{args: "verify PATH", code: exitDamaged, errors: out[:1]},
+		{args: "repair -undo PATH", code: exitFailed, errors: []string{"not repaired", "corrupt at line 1 "}},
+	} {
+		c.check(t, path)
+	}
 }
 
 func TestNotRead(t *testing.T) {

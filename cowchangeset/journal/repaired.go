@@ -7,14 +7,28 @@ import (
 	"strings"
 )
 
-// Cut describes the part that Repair has taken out of a journal. The zero Cut means that
-// the journal was sound.
-type Cut struct {
+// Repaired says what Repair has taken out of a journal, or would. The zero Repaired means
+// that the journal is sound.
+type Repaired struct {
 	Damage *CorruptError // the first
 
-	// File has all bytes from the damage on, as they were: the rest of the segment,
-	// and the later segments, one after the other. It is empty if there were none.
-	File  string
+	// Lost are the segments that were taken out, or were missing.
+	Lost []Gap
+
+	// Kept is how many lines are left. Cutting is how many would be left if everything
+	// from the damage on were cut.
+	Kept    int
+	Cutting int
+
+	// Aside are the names of segments that were moved aside, as nothing behind them can be
+	// read: no line says that they are missing.
+	Aside []string
+
+	// File has all bytes of the last segment from its damage on, as they were. It is empty
+	// if that has none.
+	File string
+
+	// These are of everything that was taken out.
 	Bytes int64
 	Lines int // as many as there are newlines
 
@@ -22,8 +36,8 @@ type Cut struct {
 	// following fields count these.
 	Sound      int
 	Entries    int
-	Changesets []CutChangeset // in the order in which they come
-	Before     uint64         // the largest ordinal that a prune has named; 0 if there is none
+	Changesets []LostChangeset // in the order in which they come
+	Before     uint64          // the largest ordinal that a prune has named; 0 if there is none
 
 	// Pruned is not zero if Repair has written a prune of the changesets with a lower
 	// ordinal: the segments in which they began are missing, and no line that is left
@@ -31,8 +45,8 @@ type Cut struct {
 	Pruned uint64
 }
 
-// CutChangeset is a changeset that appears in lines of a Cut.
-type CutChangeset struct {
+// LostChangeset is a changeset that appears in lines of a Repaired.
+type LostChangeset struct {
 	ID      string
 	Lines   int
 	Entries int
@@ -41,14 +55,26 @@ type CutChangeset struct {
 }
 
 // String returns all of it, in some lines of text.
-func (c Cut) String() string {
+func (c Repaired) String() string {
 	if c.Damage == nil {
 		return "the journal is sound: nothing was cut"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", c.Damage)
+	for _, g := range c.Lost {
+		fmt.Fprintf(&b, "\nsegment %d is taken out: lines of changesets up to ordinal %d may be lost", g.Segment, g.Ordinal)
+	}
+	if len(c.Lost) > 0 {
+		fmt.Fprintf(&b, "\n%d lines are kept; cutting at the first damage would keep %d", c.Kept, c.Cutting)
+	}
+	for _, name := range c.Aside {
+		fmt.Fprintf(&b, "\n%s is moved aside: nothing behind it can be read", name)
+	}
 	if c.File != "" {
-		fmt.Fprintf(&b, "\ncut %d bytes to %s: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.File, c.Lines, c.Sound, c.Entries)
+		fmt.Fprintf(&b, "\nthe end of the last segment is cut to %s", c.File)
+	}
+	if c.Lines > 0 {
+		fmt.Fprintf(&b, "\nwhat goes has %d bytes: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.Lines, c.Sound, c.Entries)
 	}
 	for _, s := range c.Changesets {
 		fmt.Fprintf(&b, "\nchangeset %q: %d lines, %d entries", s.ID, s.Lines, s.Entries)
@@ -69,7 +95,7 @@ func (c Cut) String() string {
 }
 
 // read counts what is in r.
-func (c *Cut) read(r io.Reader) error {
+func (c *Repaired) read(r io.Reader) error {
 	blocks := &blocks{r: r}
 	var p parser
 	for b := (*block)(nil); ; {
@@ -95,7 +121,7 @@ func (c *Cut) read(r io.Reader) error {
 	}
 }
 
-func (c *Cut) count(l *line) {
+func (c *Repaired) count(l *line) {
 	if l.op == opJournal {
 		return
 	}
@@ -103,10 +129,10 @@ func (c *Cut) count(l *line) {
 		c.Before = max(c.Before, l.before)
 		return
 	}
-	i := slices.IndexFunc(c.Changesets, func(s CutChangeset) bool { return s.ID == l.id })
+	i := slices.IndexFunc(c.Changesets, func(s LostChangeset) bool { return s.ID == l.id })
 	if i < 0 {
 		i = len(c.Changesets)
-		c.Changesets = append(c.Changesets, CutChangeset{ID: l.id})
+		c.Changesets = append(c.Changesets, LostChangeset{ID: l.id})
 	}
 	s, n := &c.Changesets[i], len(l.values)
 	s.Lines++

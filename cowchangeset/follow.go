@@ -5,27 +5,27 @@ import (
 	"iter"
 )
 
-// Tail yields the entries with a Seq of at least from, in order and with their Seq:
+// Follow yields the entries with a Seq of at least from, in order and with their Seq:
 // those that there are, and then each that comes, until the changeset is sealed and all
 // have been yielded, or until ctx is done. It does not poll: it sleeps while nothing
 // comes. Each loop begins anew.
 //
-// Tail cuts the changeset whenever something has come, as Entries does; so do not
-// follow large batches with many Tails. Finding the first entry takes time in
-// proportion to from. With a Store, Tail may yield an entry before the store has it;
-// see Durable. Tail panics if ctx is nil.
+// Follow cuts the changeset whenever something has come, as Entries does; so do not
+// follow large batches with many loops. Finding the first entry takes time in
+// proportion to from. With a Store, Follow may yield an entry before the store has it;
+// see Durable. Follow panics if ctx is nil.
 //
-// A loop body does not run while Tail sleeps, so that it cannot break out then, and
-// neither can the stop function of an iter.Pull: to end a Tail at any time, end ctx.
+// A loop body does not run while Follow sleeps, so that it cannot break out then, and
+// neither can the stop function of an iter.Pull: to end a Follow at any time, end ctx.
 //
-// Tail is blocking: it waits for entries, the seal or ctx. It takes effect for each
+// Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
-func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, E] {
-	needContext(ctx, "Changeset.Tail")
+func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64, E] {
+	needContext(ctx, "Changeset.Follow")
 	return func(yield func(uint64, E) bool) {
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
-			m := c.cut() // LP(Tail)
+			m := c.cut() // LP(Follow)
 			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 			if !more || m.final {
 				return
@@ -38,7 +38,7 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 	}
 }
 
-// Tail yields the entries from a place on, in order and each with its receipt, until
+// Follow yields the entries from a place on, in order and each with its receipt, until
 // ctx is done. It begins with the entries that there are, from from.Seq on in the
 // changeset with from.Ordinal, and all in later ones. Then it yields each that comes,
 // in later changesets too.
@@ -47,12 +47,12 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 // the first changeset that Prune has not forgotten, means that changeset. A loop that
 // has begun also yields what is forgotten meanwhile. Each loop begins anew.
 //
-// See Changeset.Tail for how it sleeps and its costs. Tail panics if ctx is nil.
+// See Changeset.Follow for how it sleeps and its costs. Follow panics if ctx is nil.
 //
-// Tail is blocking: it waits for entries, Starts or ctx. It takes effect for each
+// Follow is blocking: it waits for entries, Starts or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
-func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, E] {
-	needContext(ctx, "Tracker.Tail")
+func (t *Tracker[E]) Follow(ctx context.Context, from Receipt) iter.Seq2[Receipt, E] {
+	needContext(ctx, "Tracker.Follow")
 	return func(yield func(Receipt, E) bool) {
 		var c *Changeset[E] // whose entries have all been yielded, or are not wanted
 		for ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, 
 			if c.ordinal == from.Ordinal {
 				seq = from.Seq
 			}
-			for i, e := range c.Tail(ctx, seq) { // LP(Tail)
+			for i, e := range c.Follow(ctx, seq) { // LP(Follow)
 				if !yield(c.receipt(i), e) {
 					return
 				}
