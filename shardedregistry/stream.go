@@ -34,7 +34,8 @@ import (
 // these keys, and for up to as many, or 64, that were deleted. A loop that has
 // lagged and whose body never returns keeps no more than that, also when keys
 // change again. To tell a loop of a change allocates 24 bytes, or nothing if
-// its key is already queued.
+// its key is already queued, and, the
+// first time that its key changes, what the loop keeps for it.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
 // or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
