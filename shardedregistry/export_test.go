@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -408,14 +407,14 @@ func KeepsApart(n int) bool {
 	)
 	fresh := func() []*subscription[int] {
 		next++
-		return []*subscription[int]{{watcher: &watcher[int]{number: bits.Reverse64(next)}}}
+		return []*subscription[int]{{watcher: &watcher[int]{number: next}}}
 	}
 	for range n {
-		list = list.with(fresh(), 0)
+		list = list.with(fresh())
 	}
 	added := append(fresh(), fresh()...)
 	first, second := added[0], added[1]
-	one, other := list.with(added[:1], 0), list.with(added[1:], 0)
+	one, other := list.with(added[:1]), list.with(added[1:])
 	return one.has(first) && !one.has(second) && other.has(second) && !other.has(first)
 }
 
@@ -423,7 +422,7 @@ func KeepsApart(n int) bool {
 func (w Watcher[K, V]) Asked(key K) (n int) {
 	t, _ := w.w.root.hashed(key)
 	c := w.w.root.cells.Load(t)
-	subscriptionsOf(c.meta.Load()).some(w.w.number, 0, func(s *subscription[K]) bool {
+	subscriptionsOf(c.meta.Load()).some(w.w.number, func(s *subscription[K]) bool {
 		n++
 		return s.latest.Load().stage.Load() != done
 	})

@@ -30,7 +30,7 @@ type Event[K comparable, V any] struct {
 //
 // No operation waits for a watcher, however long its body takes. What waits for
 // the loop is bounded by the number of keys that have changed, and not by the
-// number of changes: some 150 bytes for a key, and, while a deletion waits,
+// number of changes: some 180 bytes for a key, and, while a deletion waits,
 // what the registry keeps for one entity. Until the loop ends it keeps as much
 // for each key that has changed and is present, and for up to as many, or 64,
 // that were deleted. To tell a loop of a change allocates 24 bytes, or nothing

@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -113,7 +114,7 @@ func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscripti
 		if len(added) == 0 || now != nil && now.gone {
 			return there
 		}
-		if c.meta.CompareAndSwap(now, subscriptionList[K]{list.with(added, 0)}.in(now)) {
+		if c.meta.CompareAndSwap(now, subscriptionList[K]{list.with(added)}.in(now)) {
 			return append(added, there...)
 		}
 	}
@@ -163,7 +164,7 @@ func (l subscriptionList[K]) of(w *watcher[K]) *subscription[K] {
 
 // needed asks those near rank first: if they wait, the caller need not ask all.
 func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
-	return l.some(rank, 0, func(s *subscription[K]) bool {
+	return l.some(rank, func(s *subscription[K]) bool {
 		if s.watcher.stream != nil {
 			return Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable()
 		}
@@ -194,7 +195,7 @@ func (s *subscription[K]) unsubscribe() {
 		}
 		now := c.meta.Load()
 		list := subscriptionsOf(now)
-		if !list.has(s) || c.meta.CompareAndSwap(now, subscriptionList[K]{list.without(s, 0)}.in(now)) {
+		if !list.has(s) || c.meta.CompareAndSwap(now, subscriptionList[K]{list.without(s)}.in(now)) {
 			return
 		}
 	}
@@ -385,12 +386,16 @@ const (
 // are a list; more are a trie over their ranks, so that finding, adding and removing one takes
 // log n steps. It is immutable. Nil is the empty set.
 type members[M member] struct {
-	few   []M
-	one   [1]M                     // for few, if that is one
+	few []M
+	one [1]M // for few, if that is one
+
 	below *[membersFan]*members[M] // nil in a leaf
+	shift int                      // of a rank, to leave the index in below as the last bits
+	rank  uint64                   // of one that is or was below: in what is before these bits all are alike
 }
 
-// member has a rank, a number. The ranks of those that join after one another lie far apart.
+// member has a rank, which grows as loops join. To tell them in this order is fast: what they
+// allocated when they joined lies in this order, too.
 type member interface {
 	comparable
 	rank() uint64
@@ -399,50 +404,66 @@ type member interface {
 func (w *watcher[K]) rank() uint64      { return w.number }
 func (s *subscription[K]) rank() uint64 { return s.watcher.number }
 
-// digit returns the index in a branch at a depth, in bits, that leads to rank.
-func digit(rank uint64, depth int) uint64 { return rank << depth >> (64 - rankBits) }
+// next returns the index in below that leads to rank.
+func (s *members[M]) next(rank uint64) uint64 { return rank >> s.shift % membersFan }
 
 // near returns a few members, among them the one with a rank, if there is one.
 func (s *members[M]) near(rank uint64) []M {
-	for depth := 0; s != nil; depth += rankBits {
-		if s.below == nil {
-			return s.few
-		}
-		s = s.below[digit(rank, depth)]
+	for s != nil && s.below != nil {
+		s = s.below[s.next(rank)]
 	}
-	return nil
+	if s == nil {
+		return nil
+	}
+	return s.few
 }
 
 func (s *members[M]) has(m M) bool { return slices.Contains(s.near(m.rank()), m) }
 
-// with returns a copy of s with more, none of which it has, sorted by their ranks. Depth
-// is how many bits of the ranks have led to s.
-func (s *members[M]) with(more []M, depth int) *members[M] {
+// with returns a copy of s with more, none of which it has, sorted by their ranks.
+func (s *members[M]) with(more []M) *members[M] {
 	if s == nil {
 		s = new(members[M])
 	}
-	var below [membersFan]*members[M]
-	switch n := len(s.few) + len(more); {
-	case s.below != nil:
-		below = *s.below
-	case n <= fewMembers || depth == 64:
-		return leaf(n, s.few, more)
-	default:
+	rank := s.rank
+	if s.below == nil {
+		n := len(s.few) + len(more)
+		if n <= fewMembers {
+			return leaf(n, s.few, more)
+		}
 		more = byRank(slices.Concat(s.few, more))
+		rank = more[0].rank()
+	}
+	var (
+		below [membersFan]*members[M]
+		next  = &members[M]{below: &below, shift: s.shift, rank: rank}
+		apart = rank ^ more[0].rank() | rank ^ more[len(more)-1].rank()
+		shift = (bits.Len64(apart|1) - 1) / rankBits * rankBits
+	)
+	switch {
+	case s.below == nil && apart == 0: // they have one rank
+		return leaf(len(more), more, nil)
+	case s.below == nil:
+		next.shift = shift
+	case shift > s.shift: // s is one child of what is returned
+		next.shift = shift
+		below[next.next(rank)] = s
+	default:
+		below = *s.below
 	}
 	for len(more) > 0 { // those of one child after the other
-		d, n := digit(more[0].rank(), depth), 1
-		for n < len(more) && digit(more[n].rank(), depth) == d {
+		d, n := next.next(more[0].rank()), 1
+		for n < len(more) && next.next(more[n].rank()) == d {
 			n++
 		}
-		below[d] = below[d].with(more[:n], depth+rankBits)
+		below[d] = below[d].with(more[:n])
 		more = more[n:]
 	}
-	return branch(below)
+	return next
 }
 
 // without returns a copy of s without m.
-func (s *members[M]) without(m M, depth int) *members[M] {
+func (s *members[M]) without(m M) *members[M] {
 	switch {
 	case s == nil:
 		return nil
@@ -453,15 +474,13 @@ func (s *members[M]) without(m M, depth int) *members[M] {
 		return s
 	}
 	below := *s.below
-	at := &below[digit(m.rank(), depth)]
-	*at = (*at).without(m, depth+rankBits)
+	at := &below[s.next(m.rank())]
+	*at = (*at).without(m)
 	if below == [membersFan]*members[M]{} {
 		return nil
 	}
-	return branch(below)
+	return &members[M]{below: &below, shift: s.shift, rank: s.rank}
 }
-
-func branch[M member](below [membersFan]*members[M]) *members[M] { return &members[M]{below: &below} }
 
 // leaf returns a leaf of the n members in two lists.
 func leaf[M member](n int, first, second []M) *members[M] {
@@ -482,9 +501,10 @@ func byRank[M member](list []M) []M {
 	return list
 }
 
-// some reports whether f returns true for a member, after which it asks no other. It begins at a
-// rank. So callers that begin at their own ask few others, unless f returns true for few.
-func (s *members[M]) some(rank uint64, depth int, f func(M) bool) bool {
+// some reports whether f returns true for a member, after which it asks no other. It begins near a
+// rank, and goes both ways from there. So callers that begin at their own ask few others, unless f
+// returns true for few.
+func (s *members[M]) some(rank uint64, f func(M) bool) bool {
 	switch {
 	case s == nil:
 		return false
@@ -492,7 +512,7 @@ func (s *members[M]) some(rank uint64, depth int, f func(M) bool) bool {
 		return slices.ContainsFunc(s.few, f)
 	}
 	for i := range uint64(membersFan) {
-		if s.below[(digit(rank, depth)+i)%membersFan].some(rank, depth+rankBits, f) {
+		if s.below[s.next(rank)^i].some(rank, f) {
 			return true
 		}
 	}
@@ -501,7 +521,7 @@ func (s *members[M]) some(rank uint64, depth int, f func(M) bool) bool {
 
 // each calls f for each member.
 func (s *members[M]) each(f func(M)) {
-	s.some(0, 0, func(m M) bool {
+	s.some(0, func(m M) bool {
 		f(m)
 		return false
 	})

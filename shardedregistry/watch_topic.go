@@ -76,9 +76,9 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 		next.bitmap.seed = maphash.String(next.seed, "bitmap")
 	}
 	next.joined++
-	w.number = bits.Reverse64(next.joined)
+	w.number = next.joined
 	if w.interest.all {
-		next.all = next.all.with([]*watcher[K]{w}, 0)
+		next.all = next.all.with([]*watcher[K]{w})
 		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
@@ -105,7 +105,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 	next := new(watcherSet[K])
 	*next = *s
 	if w.interest.all {
-		next.all = next.all.without(w, 0)
+		next.all = next.all.without(w)
 		return next.completed()
 	}
 	for key, hash := range w.interest.keys {

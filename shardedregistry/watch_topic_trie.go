@@ -49,10 +49,10 @@ func (n *topicNode[T, K]) with(hash uint64, topic T, w *watcher[K], depth int) t
 	}
 	if i := n.index(topic); i >= 0 {
 		tip := slices.Clone(n.tip)
-		tip[i].watchers = tip[i].watchers.with([]*watcher[K]{w}, 0)
+		tip[i].watchers = tip[i].watchers.with([]*watcher[K]{w})
 		return topicNode[T, K]{tip: tip}
 	}
-	tip := append(slices.Clip(n.tip), watchedTopic[T, K]{hash, topic, (*members[*watcher[K]])(nil).with([]*watcher[K]{w}, 0)})
+	tip := append(slices.Clip(n.tip), watchedTopic[T, K]{hash, topic, (*members[*watcher[K]])(nil).with([]*watcher[K]{w})})
 	if len(tip) <= topicsInTip || depth >= 64 {
 		return topicNode[T, K]{tip: tip}
 	}
@@ -82,7 +82,7 @@ func (n *topicNode[T, K]) without(hash uint64, topic T, w *watcher[K], depth int
 		return *n
 	}
 	tip := slices.Clone(n.tip)
-	if tip[i].watchers = tip[i].watchers.without(w, 0); tip[i].watchers == nil {
+	if tip[i].watchers = tip[i].watchers.without(w); tip[i].watchers == nil {
 		tip = slices.Delete(tip, i, i+1)
 	}
 	if len(tip) == 0 {
