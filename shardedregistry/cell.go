@@ -296,15 +296,15 @@ func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
 			break
 		}
 	}
-	rt.tidy(k)
+	rt.tidy(k, 0)
 }
 
 // tidy unlinks the cell of k if it is dead and nobody needs it any more. Each of
 // those that may be the last to need it calls tidy: the deleter when it has left the
 // cell, a watcher when it has looked, a collector when it has left. Each first writes
 // that it is done and then reads what the others write, so that the last one finds
-// all of it.
-func (rt *root[K]) tidy(k hkey[K]) {
+// all of it. Rank is where to look first for a subscription that needs the cell.
+func (rt *root[K]) tidy(k hkey[K], rank uint64) {
 	c := rt.cells.Load(k)
 	if c == nil {
 		return
@@ -317,7 +317,7 @@ func (rt *root[K]) tidy(k hkey[K]) {
 	if now == nil || !now.kept {
 		return
 	}
-	if now.subscriptions != nil && now.subscriptions.needed(rec) {
+	if now.subscriptions != nil && now.subscriptions.needed(rec, rank) {
 		return
 	}
 	if (rec.word&datedBit == 0 || !rt.settle(rec)) && rt.closeCell(c, rec) {

@@ -163,9 +163,8 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 		panic("another has changed the key")
 	}
 	a := rt.subscribers.Load()
-	at := 0
 	watchersOf(a).each(k, func(w *watcher[K]) {
-		s, isNew := w.subscribe(c, k, &at, rec.version()-1)
+		s, isNew := w.subscribe(c, k, rec.version()-1)
 		if s.cursor().enqueue(rec.version()); isNew {
 			s.notify()
 		}

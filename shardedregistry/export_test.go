@@ -298,7 +298,7 @@ func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
 	if set == nil {
 		return 0
 	}
-	n = len(set.all) + watchersAt(&set.keys)
+	n = set.all.len() + watchersAt(&set.keys)
 	for i := range set.groups {
 		n += watchersAt(&set.groups[i].topicNode)
 	}
@@ -307,7 +307,7 @@ func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
 
 func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
 	for _, t := range node.tip {
-		n += len(t.watchers)
+		n += t.watchers.len()
 	}
 	if node.below != nil {
 		for i := range node.below {
@@ -320,8 +320,13 @@ func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
 // Seats returns the number of subscriptions at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
-		n += len(subscriptionsOf(c.meta.Load()).list())
+		n += subscriptionsOf(c.meta.Load()).len()
 	}
+	return n
+}
+
+func (s *members[M]) len() (n int) {
+	s.each(func(M) { n++ })
 	return n
 }
 
@@ -365,7 +370,7 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 	if err != nil {
 		panic(err)
 	}
-	t.root.tidy(t.key)
+	t.root.tidy(t.key, 0)
 }
 
 // SubscribeTo is Subscribe by a loop that is told of one key only.
@@ -383,7 +388,7 @@ func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
 	t, _ := r.locate(key)
-	return subscriptionsOf(t.root.cells.Load(t.key).meta.Load()).list()[0].latest.Load().stage.Load() == done
+	return subscriptionsOf(t.root.cells.Load(t.key).meta.Load()).few[0].latest.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was
@@ -396,11 +401,30 @@ func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
 // KeepsApart reports whether two lists that were made of one of n subscriptions, by
 // goroutines of which one then fails, have each what was added to it.
 func KeepsApart(n int) bool {
-	var list *subscriptionList[int]
-	for range n {
-		list = list.with(new(subscription[int]))
+	var (
+		list *members[*subscription[int]]
+		next uint64
+	)
+	fresh := func() []*subscription[int] {
+		next++
+		return []*subscription[int]{{watcher: &watcher[int]{number: next}}}
 	}
-	first, second := new(subscription[int]), new(subscription[int])
-	one, other := list.with(first), list.with(second)
+	for range n {
+		list = list.with(fresh())
+	}
+	added := append(fresh(), fresh()...)
+	first, second := added[0], added[1]
+	one, other := list.with(added[:1]), list.with(added[1:])
 	return one.has(first) && !one.has(second) && other.has(second) && !other.has(first)
+}
+
+// Asked returns how many subscriptions w asks whether they need the dead cell of key.
+func (w Watcher[K, V]) Asked(key K) (n int) {
+	t, _ := w.w.root.hashed(key)
+	c := w.w.root.cells.Load(t)
+	subscriptionsOf(c.meta.Load()).some(w.w.number, func(s *subscription[K]) bool {
+		n++
+		return s.latest.Load().stage.Load() != done
+	})
+	return n
 }

@@ -203,7 +203,7 @@ func (col *collector[K]) clear(key K) {
 	}
 	rec := resolved(c.rec.Load())
 	if rec != nil && rec.word&datedBit != 0 && !col.root.settle(rec) && rec.dead() {
-		col.root.tidy(k)
+		col.root.tidy(k, 0)
 	}
 }
 

@@ -30,11 +30,12 @@ import (
 //
 // Besides what it yields, a loop keeps at most limit changes and those of calls
 // in progress. Until it ends it also keeps one more record for each key that
-// has changed since it began and is present, and some 170 bytes for each of
+// has changed since it began and is present, and some 200 bytes for each of
 // these keys, and for up to as many, or 64, that were deleted. A loop that has
 // lagged and whose body never returns keeps no more than that, also when keys
 // change again. To tell a loop of a change allocates 24 bytes, or nothing if
-// its key is already queued.
+// its key is already queued, and, the
+// first time that its key changes, what the loop keeps for it.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
 // or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no

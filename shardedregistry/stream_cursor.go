@@ -69,7 +69,6 @@ func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *reco
 		oldest *record
 		found  bool // a stream is told of k
 		closed bool // c has left the table, and so rec is published
-		at     int
 	)
 	watchersOf(a).each(k, func(w *watcher[K]) {
 		if w.stream == nil || w.lagged() || closed {
@@ -81,7 +80,7 @@ func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *reco
 		if oldest == nil {
 			return
 		}
-		s, isNew := w.subscribe(c, k, &at, oldest.version()-1)
+		s, isNew := w.subscribe(c, k, oldest.version()-1)
 		if closed = s == nil; closed {
 			return
 		}
@@ -140,7 +139,7 @@ func (w *watcher[K]) lag() {
 // the subscriptions of streams that have lagged.
 func (rt streams[K]) first(c *cell[K], rec *record) Version {
 	least := uint64(math.MaxUint64)
-	for _, s := range subscriptionsOf(c.meta.Load()).list() {
+	subscriptionsOf(c.meta.Load()).each(func(s *subscription[K]) {
 		switch {
 		case s.watcher.stream == nil:
 		case s.watcher.unreachable():
@@ -148,7 +147,7 @@ func (rt streams[K]) first(c *cell[K], rec *record) Version {
 		default:
 			least = min(least, s.cursor().pos.Load())
 		}
-	}
+	})
 	if least >= uint64(rec.version()) {
 		return rec.version()
 	}
@@ -187,7 +186,7 @@ func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *reco
 	}
 	p.stage.Store(done)
 	if rec.dead() {
-		rt.tidy(s.key)
+		rt.tidy(s.key, w.number)
 	}
 }
 
@@ -263,7 +262,7 @@ func (rt streams[K]) close(c *cell[K], dead *record) bool {
 			}
 		case now.gone:
 			return true
-		case now.subscriptions != nil && now.subscriptions.needed(dead):
+		case now.subscriptions != nil && now.subscriptions.needed(dead, 0):
 			return false
 		case c.meta.CompareAndSwap(now, ended(now)):
 			return true

@@ -30,11 +30,16 @@ type Event[K comparable, V any] struct {
 //
 // No operation waits for a watcher, however long its body takes. What waits for
 // the loop is bounded by the number of keys that have changed, and not by the
-// number of changes: some 150 bytes for a key, and, while a deletion waits,
+// number of changes: some 180 bytes for a key, and, while a deletion waits,
 // what the registry keeps for one entity. Until the loop ends it keeps as much
 // for each key that has changed and is present, and for up to as many, or 64,
 // that were deleted. To tell a loop of a change allocates 24 bytes, or nothing
-// if its key is already queued.
+// if its key is already queued, and, the first time that its key changes, what
+// the loop keeps for it.
+//
+// A change takes time in proportion to the number of loops that are told of it;
+// other loops, and how many there are, do not matter. To begin or end a loop takes
+// as many steps as the logarithm of the number of loops with the same filter.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
 // or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no

@@ -11,6 +11,7 @@ import (
 type watcher[K comparable] struct {
 	root     *root[K]
 	interest interest[K] // immutable; tellers read it too
+	number   uint64      // set before tellers see w; see member
 
 	// inbox holds the notifications that have not been taken, or &closed when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
@@ -109,7 +110,7 @@ func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 	n.stage.Store(done)
 	alive := rec != nil && !rec.dead()
 	if !alive {
-		w.root.tidy(s.key)
+		w.root.tidy(s.key, w.number)
 	}
 	if rec == nil || rec.version() <= s.last {
 		return k, nil

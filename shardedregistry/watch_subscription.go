@@ -1,6 +1,8 @@
 package shardedregistry
 
 import (
+	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -76,25 +78,44 @@ func (s *subscription[K]) notify() bool {
 func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == waiting }
 
 // subscribe returns the subscription of w at c, and whether it has added it, because
-// there was none. A loop over Stream will take from a new one what is newer than pos. At
-// is where it probably is, see subscriptionList.of. It returns nil if c takes no
-// subscriptions any more.
-func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], at *int, pos Version) (s *subscription[K], isNew bool) {
-	var fresh *subscription[K]
+// there was none. A loop over Stream will take from a new one what is newer than pos. It
+// returns nil if c takes no subscriptions any more.
+func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], pos Version) (s *subscription[K], isNew bool) {
+	if s = subscriptionsOf(c.meta.Load()).of(w); s != nil {
+		return s, false
+	}
+	fresh := newSubscription(w, k, pos)
+	for _, s = range subscribe(c, []*subscription[K]{fresh}) {
+	}
+	return s, s == fresh
+}
+
+// subscribe adds fresh, sorted by ranks, to c, but for those whose watchers have a subscription
+// there, and returns what their watchers have there then: nothing new if c takes no subscriptions
+// any more. However many are added, the list is copied once.
+func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscription[K] {
 	for { // until no other subscription comes or goes between looking and adding
-		now := c.meta.Load()
-		list := subscriptionsOf(now)
-		if s := list.of(w, at); s != nil {
-			return s, false
+		var (
+			now   = c.meta.Load()
+			list  = subscriptionsOf(now)
+			added = fresh
+			there []*subscription[K]
+		)
+		if list.members != nil {
+			added = nil
+			for _, s := range fresh {
+				if old := list.of(s.watcher); old != nil {
+					there = append(there, old)
+				} else {
+					added = append(added, s)
+				}
+			}
 		}
-		if now != nil && now.gone {
-			return nil, false
+		if len(added) == 0 || now != nil && now.gone {
+			return there
 		}
-		if fresh == nil {
-			fresh = newSubscription(w, k, pos)
-		}
-		if c.meta.CompareAndSwap(now, list.with(fresh).in(now)) {
-			return fresh, true
+		if c.meta.CompareAndSwap(now, subscriptionList[K]{list.with(added)}.in(now)) {
+			return append(added, there...)
 		}
 	}
 }
@@ -106,27 +127,23 @@ func newSubscription[K comparable](w *watcher[K], k hkey[K], pos Version) *subsc
 	return &subscription[K]{watcher: w, key: k}
 }
 
-// subscriptionList is the subscriptions at a cell, in the order in which they were added.
-// It is immutable. Nil is the list of none.
-type subscriptionList[K comparable] struct {
-	all []*subscription[K]
-	one [1]*subscription[K] // for all, if that is one
-}
+// subscriptionList is the subscriptions at a cell.
+type subscriptionList[K comparable] struct{ *members[*subscription[K]] }
 
 // subscriptionsOf returns the subscriptions of m, which may be nil. Like all code that
 // knows the types of watchers it is no method of a type that all programs have.
-func subscriptionsOf[K comparable](m *cellMeta[K]) *subscriptionList[K] {
-	if m == nil || m.subscriptions == nil {
-		return nil
+func subscriptionsOf[K comparable](m *cellMeta[K]) (l subscriptionList[K]) {
+	if m != nil && m.subscriptions != nil {
+		l = m.subscriptions.(subscriptionList[K])
 	}
-	return m.subscriptions.(*subscriptionList[K])
+	return l
 }
 
 // in returns a copy of m, which may be nil, with the subscriptions of l, or nil if
 // nothing is left.
-func (l *subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
+func (l subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
 	next := m.now()
-	if next.subscriptions = l; l == nil {
+	if next.subscriptions = l; l.members == nil {
 		next.subscriptions = nil
 		if next.spelled == nil && !next.kept && !next.gone {
 			return nil
@@ -135,76 +152,37 @@ func (l *subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
 	return &next
 }
 
-func (l *subscriptionList[K]) list() []*subscription[K] {
-	if l == nil {
-		return nil
-	}
-	return l.all
-}
-
-// of returns the subscription of w, or nil. It begins to look at the index *at, and makes
-// that the one after what it has found: a teller that asks for watchers in the order in
-// which their subscriptions were added looks at each once.
-func (l *subscriptionList[K]) of(w *watcher[K], at *int) *subscription[K] {
-	list := l.list()
-	if *at > len(list) { // it was an index of a longer list
-		*at = 0
-	}
-	for i := range list {
-		if i += *at; i >= len(list) {
-			i -= len(list)
-		}
-		if list[i].watcher == w {
-			*at = i + 1
-			return list[i]
+// of returns the subscription of w, or nil.
+func (l subscriptionList[K]) of(w *watcher[K]) *subscription[K] {
+	for _, s := range l.near(w.number) {
+		if s.watcher == w {
+			return s
 		}
 	}
 	return nil
 }
 
-// has reports whether s is in the list.
-func (l *subscriptionList[K]) has(s *subscription[K]) bool { return slices.Contains(l.list(), s) }
-
-// with returns a copy with s.
-func (l *subscriptionList[K]) with(s *subscription[K]) *subscriptionList[K] {
-	next := new(subscriptionList[K])
-	if l == nil {
-		next.all = append(next.one[:0], s)
-	} else {
-		next.all = append(slices.Clip(l.all), s)
-	}
-	return next
-}
-
-// without returns a copy without s, which is there.
-func (l *subscriptionList[K]) without(s *subscription[K]) *subscriptionList[K] {
-	if len(l.all) == 1 {
-		return nil
-	}
-	return &subscriptionList[K]{all: slices.DeleteFunc(slices.Clone(l.all), func(x *subscription[K]) bool { return x == s })}
-}
-
-func (l *subscriptionList[K]) needed(dead *record) bool {
-	for _, s := range l.all {
+// needed asks those near rank first: if they wait, the caller need not ask all.
+func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
+	return l.some(rank, func(s *subscription[K]) bool {
 		if s.watcher.stream != nil {
-			if Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable() {
-				return true
-			}
-		} else if n := s.latest.Load(); n != nil && n.stage.Load() != done {
+			return Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable()
+		}
+		if n := s.latest.Load(); n != nil && n.stage.Load() != done {
 			return true
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // handedOn takes away the subscriptions of watchers that have gone, perhaps before they
 // could find theirs here.
-func (l *subscriptionList[K]) handedOn(rt *root[K]) {
-	for _, s := range l.all {
+func (l subscriptionList[K]) handedOn(rt *root[K]) {
+	l.each(func(s *subscription[K]) {
 		if s.watcher.unreachable() {
 			s.unsubscribe()
 		}
-	}
+	})
 }
 
 // unsubscribe takes s away from the cell that has it. A creator that hands s on
@@ -217,7 +195,7 @@ func (s *subscription[K]) unsubscribe() {
 		}
 		now := c.meta.Load()
 		list := subscriptionsOf(now)
-		if !list.has(s) || c.meta.CompareAndSwap(now, list.without(s).in(now)) {
+		if !list.has(s) || c.meta.CompareAndSwap(now, subscriptionList[K]{list.without(s)}.in(now)) {
 			return
 		}
 	}
@@ -230,7 +208,7 @@ func (s *subscription[K]) clear() {
 	if s.watcher.stream != nil {
 		s.watcher.streams().relax(s.key)
 	}
-	s.watcher.root.tidy(s.key)
+	s.watcher.root.tidy(s.key, s.watcher.number)
 }
 
 // subscribers has the watchers, calls of Wait and changelog that are to be told of changes. It is
@@ -261,8 +239,8 @@ type (
 		notify(rt *root[K], k hkey[K]) (awaited bool)
 	}
 	subscriptions[K comparable] interface {
-		// needed reports whether a watcher has yet to see dead.
-		needed(dead *record) bool
+		// needed reports whether a watcher has yet to see dead. It begins to ask at a rank.
+		needed(dead *record, rank uint64) bool
 		// handedOn is called when another cell of the key has the subscriptions.
 		handedOn(rt *root[K])
 	}
@@ -347,34 +325,39 @@ func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 	var (
 		c      *cell[K]
 		loaded bool
-		meta   *cellMeta[K]
-		list   *subscriptionList[K] // of meta
-		at     int
+		list   subscriptionList[K] // of c
+		few    [4]*subscription[K]
+		fresh  = few[:0] // of watchers that have none at c
 	)
-	set.each(k, func(w *watcher[K]) {
-		if !loaded {
-			c, loaded = rt.cells.Load(k), true
-		}
-		var s *subscription[K]
-		if c != nil {
-			if now := c.meta.Load(); now != meta {
-				meta, list = now, subscriptionsOf(now)
-			}
-			if s = list.of(w, &at); s == nil && w.stream == nil {
-				s, _ = w.subscribe(c, k, &at, 0)
-			}
-		}
-		switch {
-		case s == nil: // c has gone since, or its writer subscribes w, or w has lagged
-			if w.lagged() {
-				w.lag()
-			}
-		case s.notify():
+	tell := func(s *subscription[K]) {
+		if s.notify() {
 			awaited = true
-		default:
+		} else {
 			s.unsubscribe() // its watcher has gone, and may not know this subscription
 		}
+	}
+	set.each(k, func(w *watcher[K]) {
+		if !loaded {
+			if c, loaded = rt.cells.Load(k), true; c != nil {
+				list = subscriptionsOf(c.meta.Load())
+			}
+		}
+		switch s := list.of(w); {
+		case s != nil:
+			tell(s)
+		case w.lagged():
+			w.lag()
+		case c != nil && w.stream == nil: // else c has gone since, or its writer subscribes w
+			fresh = append(fresh, newSubscription(w, k, 0))
+		}
 	})
+	if len(fresh) == 0 {
+		return awaited
+	}
+	fresh = slices.CompactFunc(byRank(fresh), func(a, b *subscription[K]) bool { return a.watcher == b.watcher })
+	for _, s := range subscribe(c, fresh) {
+		tell(s)
+	}
 	return awaited
 }
 
@@ -384,17 +367,162 @@ func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
 	if s == nil {
 		return
 	}
-	for _, w := range s.all {
-		f(w)
-	}
+	s.all.each(f)
 	if s.single && s.bitmap.has(k.Hash) {
-		for _, w := range s.keys.find(k.Hash, &k.Key) {
-			f(w)
-		}
+		s.keys.find(k.Hash, &k.Key).each(f)
 	}
 	for i := range s.groups {
-		for _, w := range s.at(&s.groups[i], k.Key) {
-			f(w)
+		s.at(&s.groups[i], k.Key).each(f)
+	}
+}
+
+const (
+	fewMembers = 16            // beyond so many, a leaf becomes a branch
+	rankBits   = 4             // of a rank that a branch takes
+	membersFan = 1 << rankBits // so many children a branch has
+)
+
+// members is a set of the loops that watch one topic, or of the subscriptions at one cell. A few
+// are a list; more are a trie over their ranks, so that finding, adding and removing one takes
+// log n steps. It is immutable. Nil is the empty set.
+type members[M member] struct {
+	few []M
+	one [1]M // for few, if that is one
+
+	below *[membersFan]*members[M] // nil in a leaf
+	shift int                      // of a rank, to leave the index in below as the last bits
+	rank  uint64                   // of one that is or was below: in what is before these bits all are alike
+}
+
+// member has a rank, which grows as loops join. To tell them in this order is fast: what they
+// allocated when they joined lies in this order, too.
+type member interface {
+	comparable
+	rank() uint64
+}
+
+func (w *watcher[K]) rank() uint64      { return w.number }
+func (s *subscription[K]) rank() uint64 { return s.watcher.number }
+
+// next returns the index in below that leads to rank.
+func (s *members[M]) next(rank uint64) uint64 { return rank >> s.shift % membersFan }
+
+// near returns a few members, among them the one with a rank, if there is one.
+func (s *members[M]) near(rank uint64) []M {
+	for s != nil && s.below != nil {
+		s = s.below[s.next(rank)]
+	}
+	if s == nil {
+		return nil
+	}
+	return s.few
+}
+
+func (s *members[M]) has(m M) bool { return slices.Contains(s.near(m.rank()), m) }
+
+// with returns a copy of s with more, none of which it has, sorted by their ranks.
+func (s *members[M]) with(more []M) *members[M] {
+	if s == nil {
+		s = new(members[M])
+	}
+	rank := s.rank
+	if s.below == nil {
+		n := len(s.few) + len(more)
+		if n <= fewMembers {
+			return leaf(n, s.few, more)
+		}
+		more = byRank(slices.Concat(s.few, more))
+		rank = more[0].rank()
+	}
+	var (
+		below [membersFan]*members[M]
+		next  = &members[M]{below: &below, shift: s.shift, rank: rank}
+		apart = rank ^ more[0].rank() | rank ^ more[len(more)-1].rank()
+		shift = (bits.Len64(apart|1) - 1) / rankBits * rankBits
+	)
+	switch {
+	case s.below == nil && apart == 0: // they have one rank
+		return leaf(len(more), more, nil)
+	case s.below == nil:
+		next.shift = shift
+	case shift > s.shift: // s is one child of what is returned
+		next.shift = shift
+		below[next.next(rank)] = s
+	default:
+		below = *s.below
+	}
+	for len(more) > 0 { // those of one child after the other
+		d, n := next.next(more[0].rank()), 1
+		for n < len(more) && next.next(more[n].rank()) == d {
+			n++
+		}
+		below[d] = below[d].with(more[:n])
+		more = more[n:]
+	}
+	return next
+}
+
+// without returns a copy of s without m.
+func (s *members[M]) without(m M) *members[M] {
+	switch {
+	case s == nil:
+		return nil
+	case s.below == nil:
+		if i := slices.Index(s.few, m); i >= 0 {
+			return leaf(len(s.few)-1, s.few[:i], s.few[i+1:])
+		}
+		return s
+	}
+	below := *s.below
+	at := &below[s.next(m.rank())]
+	*at = (*at).without(m)
+	if below == [membersFan]*members[M]{} {
+		return nil
+	}
+	return &members[M]{below: &below, shift: s.shift, rank: s.rank}
+}
+
+// leaf returns a leaf of the n members in two lists.
+func leaf[M member](n int, first, second []M) *members[M] {
+	if n == 0 {
+		return nil
+	}
+	s := new(members[M])
+	if s.few = s.one[:0]; n > 1 {
+		s.few = make([]M, 0, n)
+	}
+	s.few = append(append(s.few, first...), second...)
+	return s
+}
+
+// byRank sorts list by ranks and returns it.
+func byRank[M member](list []M) []M {
+	slices.SortFunc(list, func(a, b M) int { return cmp.Compare(a.rank(), b.rank()) })
+	return list
+}
+
+// some reports whether f returns true for a member, after which it asks no other. It begins near a
+// rank, and goes both ways from there. So callers that begin at their own ask few others, unless f
+// returns true for few.
+func (s *members[M]) some(rank uint64, f func(M) bool) bool {
+	switch {
+	case s == nil:
+		return false
+	case s.below == nil:
+		return slices.ContainsFunc(s.few, f)
+	}
+	for i := range uint64(membersFan) {
+		if s.below[s.next(rank)^i].some(rank, f) {
+			return true
 		}
 	}
+	return false
+}
+
+// each calls f for each member.
+func (s *members[M]) each(f func(M)) {
+	s.some(0, func(m M) bool {
+		f(m)
+		return false
+	})
 }

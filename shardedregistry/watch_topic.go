@@ -42,10 +42,11 @@ type watcherSet[K comparable] struct {
 	whole     bool          // all is not empty
 	single    bool          // keys is not empty
 
-	all    []*watcher[K]      // those of all keys, in the order in which they came
-	keys   topicNode[K, K]    // those of single keys
-	groups []groupedTopics[K] // those of groups, by their length
-	seed   maphash.Seed       // of the hashes of groups in the tries
+	all    *members[*watcher[K]] // those of all keys
+	keys   topicNode[K, K]       // those of single keys
+	groups []groupedTopics[K]    // those of groups, by their length
+	seed   maphash.Seed          // of the hashes of groups in the tries
+	joined uint64                // so many watchers have joined
 }
 
 // groupedTopics is the groups of one grouping that are watched.
@@ -74,8 +75,10 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 		next.seed = maphash.MakeSeed()
 		next.bitmap.seed = maphash.String(next.seed, "bitmap")
 	}
+	next.joined++
+	w.number = next.joined
 	if w.interest.all {
-		next.all = append(slices.Clip(next.all), w)
+		next.all = next.all.with([]*watcher[K]{w})
 		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
@@ -102,7 +105,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 	next := new(watcherSet[K])
 	*next = *s
 	if w.interest.all {
-		next.all = less(next.all, w)
+		next.all = next.all.without(w)
 		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
@@ -127,7 +130,7 @@ func (s *watcherSet[K]) grouping(length int) (i int, ok bool) {
 
 // completed returns s when it has set what ignores reads, or nil if s is empty.
 func (s *watcherSet[K]) completed() *watcherSet[K] {
-	s.whole, s.single, s.groupings = len(s.all) != 0, !s.keys.empty(), nil
+	s.whole, s.single, s.groupings = s.all != nil, !s.keys.empty(), nil
 	for i := range s.groups {
 		s.groupings = append(s.groupings, s.groups[i].grouping)
 	}
@@ -138,7 +141,7 @@ func (s *watcherSet[K]) completed() *watcherSet[K] {
 }
 
 // at returns the watchers of the group of key in one grouping.
-func (s *watcherSet[K]) at(t *groupedTopics[K], key K) []*watcher[K] {
+func (s *watcherSet[K]) at(t *groupedTopics[K], key K) *members[*watcher[K]] {
 	g, ok := t.of(key)
 	if !ok || !s.bitmap.has(groupHash(s.bitmap.seed, g.space, g.prefix)) {
 		return nil

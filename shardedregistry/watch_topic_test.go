@@ -286,7 +286,9 @@ func TestTopicsAreShared(t *testing.T) {
 		set, leave = with, append(leave, without)
 	}
 	for _, key := range []string{"a", "b/c"} {
-		if got := set.Told(key); len(got) != 5000 || !slices.IsSorted(got) {
+		got := set.Told(key)
+		slices.Sort(got)
+		if got = slices.Compact(got); len(got) != 5000 {
 			t.Errorf("%d loops are told of %q", len(got), key)
 		}
 	}

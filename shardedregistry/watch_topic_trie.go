@@ -20,13 +20,13 @@ type topicNode[T, K comparable] struct {
 type watchedTopic[T, K comparable] struct {
 	hash     uint64
 	topic    T
-	watchers []*watcher[K] // at least one
+	watchers *members[*watcher[K]] // at least one
 }
 
 func (n *topicNode[T, K]) empty() bool { return n.tip == nil && n.below == nil }
 
 // find returns the loops that watch a topic.
-func (n *topicNode[T, K]) find(hash uint64, topic *T) []*watcher[K] {
+func (n *topicNode[T, K]) find(hash uint64, topic *T) *members[*watcher[K]] {
 	for rest := hash; n.below != nil; rest >>= topicBits {
 		n = &n.below[rest%topicFan]
 	}
@@ -49,10 +49,10 @@ func (n *topicNode[T, K]) with(hash uint64, topic T, w *watcher[K], depth int) t
 	}
 	if i := n.index(topic); i >= 0 {
 		tip := slices.Clone(n.tip)
-		tip[i].watchers = append(slices.Clip(tip[i].watchers), w)
+		tip[i].watchers = tip[i].watchers.with([]*watcher[K]{w})
 		return topicNode[T, K]{tip: tip}
 	}
-	tip := append(slices.Clip(n.tip), watchedTopic[T, K]{hash, topic, []*watcher[K]{w}})
+	tip := append(slices.Clip(n.tip), watchedTopic[T, K]{hash, topic, (*members[*watcher[K]])(nil).with([]*watcher[K]{w})})
 	if len(tip) <= topicsInTip || depth >= 64 {
 		return topicNode[T, K]{tip: tip}
 	}
@@ -82,7 +82,7 @@ func (n *topicNode[T, K]) without(hash uint64, topic T, w *watcher[K], depth int
 		return *n
 	}
 	tip := slices.Clone(n.tip)
-	if tip[i].watchers = less(tip[i].watchers, w); len(tip[i].watchers) == 0 {
+	if tip[i].watchers = tip[i].watchers.without(w); tip[i].watchers == nil {
 		tip = slices.Delete(tip, i, i+1)
 	}
 	if len(tip) == 0 {
@@ -106,9 +106,4 @@ func (n *topicNode[T, K]) each(f func(*watchedTopic[T, K])) {
 // index returns the index of a topic in a tip, or -1.
 func (n *topicNode[T, K]) index(topic T) int {
 	return slices.IndexFunc(n.tip, func(t watchedTopic[T, K]) bool { return t.topic == topic })
-}
-
-// less returns a copy of list without w.
-func less[K comparable](list []*watcher[K], w *watcher[K]) []*watcher[K] {
-	return slices.DeleteFunc(slices.Clone(list), func(x *watcher[K]) bool { return x == w })
 }
