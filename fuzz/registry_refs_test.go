@@ -1,6 +1,21 @@
 package fuzz
 
-import "github.com/latchfree/latchfree/shardedregistry"
+import (
+	"iter"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// registryOps is what both a registry and its model can do.
+type registryOps = model.RegistryOps
+
+// registryLoops is what registries, snapshots and models can do.
+type registryLoops interface {
+	All() iter.Seq2[string, int]
+	Entries() iter.Seq[shardedregistry.Entry[string, int]]
+	Len() int
+}
 
 // registryByRefs is a registry in which some spellings stand for Refs, which all
 // users share. The other spellings of the same keys do not.

@@ -29,7 +29,7 @@ const (
 // loops let go of those that were deleted.
 type watchRun struct {
 	t     *testing.T
-	r     watchedRegistry
+	r     *shardedregistry.Registry[string, int]
 	value int
 	loops []*watchLoop
 	waits []*watchWait
@@ -113,8 +113,7 @@ func (f *watchFilter) filters() []shardedregistry.Filter[string] {
 // the loop, and an argument. Loops yield what has changed of the keys that their
 // filters accept, as it is then, and nothing else; versions increase; and in the
 // end each has what the registry has. The same is done with transitions, and
-// loops over Stream then yield every change; and in a namespace, while the same
-// keys of another come and go.
+// loops over Stream then yield every change.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,16 +122,10 @@ func FuzzRegistryWatchOps(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			runWatch(t, ops, true, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: true}))
 		})
-		synctest.Test(t, func(t *testing.T) {
-			r := shardedregistry.MustNew(shardedregistry.Config[scopedKey, int]{Shards: 1, Transitions: true})
-			runWatch(t, ops, true, besideAnother{
-				shardedregistry.Namespace(r, "plans"), shardedregistry.Namespace(r, "beside"),
-			})
-		})
 	})
 }
 
-func runWatch(t *testing.T, ops []byte, transitions bool, r watchedRegistry) {
+func runWatch(t *testing.T, ops []byte, transitions bool, r *shardedregistry.Registry[string, int]) {
 	s := &watchRun{
 		t: t, transitions: transitions, r: r,
 		past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},

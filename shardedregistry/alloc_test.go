@@ -35,11 +35,6 @@ func TestAllocations(t *testing.T) {
 		r.Delete(k)
 	}
 	ref := r.Ref("Present")
-	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{})
-	counts := shardedregistry.Namespace(spaces, "plans")
-	if _, err := counts.Create("present", 0); err != nil {
-		t.Fatal(err)
-	}
 	var versioned shardedregistry.Registry[string, shardedregistry.Versioned[plan]]
 	mustPut(t, &versioned, "present", shardedregistry.Versioned[plan]{})
 	mirror := shardedregistry.MirrorOf(&versioned)
@@ -111,12 +106,6 @@ func TestAllocations(t *testing.T) {
 		{"Ref.Update: the record", 1, func() {
 			ref.Update(func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
 		}},
-		{"View.Get, present", 0, func() { counts.Get("present") }},
-		{"View.Get, absent", 0, func() { counts.Get("absent") }},
-		{"View.Update: the record", 1, func() {
-			counts.Update("present", func(n int) (int, error) { return n + 1, nil })
-		}},
-		{"Namespace", 0, func() { shardedregistry.Namespace(spaces, "plans").Get("present") }},
 		{"Create and Delete: likewise, and the dead record", 3, func() {
 			k := fresh()
 			r.Create(k, plan{})

@@ -97,7 +97,7 @@ func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if rt == nil {
 		return 0
 	}
-	deleted, _ := rt.killMatching(nil, func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)), nil })
+	deleted, _ := rt.killMatching(func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)), nil })
 	return deleted
 }
 
@@ -121,15 +121,12 @@ func (r *further[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (delet
 	if rt == nil {
 		return 0, nil
 	}
-	return rt.killMatching(nil, func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)) })
+	return rt.killMatching(func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)) })
 }
 
-// killMatching runs DeleteFunc for the keys that ours accepts; nil accepts all.
-func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) (bool, error)) (deleted int, err error) {
+// killMatching runs DeleteFunc.
+func (rt *root[K]) killMatching(match func(hkey[K], *record) (bool, error)) (deleted int, err error) {
 	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
-		if ours != nil && !ours(k) {
-			return true
-		}
 		// The error of persist says that match keeps changing k, which then stays.
 		_ = rt.persist(k, 0, func() (done bool, _ error) {
 			killed := false

@@ -63,25 +63,6 @@ func (r Ref[K, V]) Compute(fn func(old V, exists bool) (V, ComputeOp, error)) (e
 	return compute(t, fn)
 }
 
-// Compute is [Registry.Compute] within the namespace.
-//
-// Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
-// stream, and where it helps a transaction, it may block in all cases, see
-// [Config]. It takes effect when the new record or entry or the key's last
-// record is stored, or, if it changes nothing, when what it found was read.
-func (v View[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
-	if fn == nil {
-		panic("shardedregistry: Compute called with a nil function")
-	}
-	t, err := v.locate(key)
-	if err != nil {
-		return entry, false, err
-	}
-	e, present, err := compute(&t, fn)
-	return v.entry(e), present, err
-}
-
 // errStoresNothing ends an attempt whose function has drafted nothing.
 var errStoresNothing = errors.New("shardedregistry: the function stores nothing")
 

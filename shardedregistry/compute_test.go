@@ -168,9 +168,6 @@ func TestComputeLeaves(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	wantPanic(t, "Compute called with a nil function", func() { _, _, _ = r.Compute("a", nil) })
 	wantPanic(t, "Compute called with a nil function", func() { _, _, _ = r.Ref("a").Compute(nil) })
-	wantPanic(t, "Compute called with a nil function", func() {
-		_, _, _ = shardedregistry.Namespace(new(shardedregistry.Registry[scoped, int]), "x").Compute("a", nil)
-	})
 	_, _, err := new(shardedregistry.Registry[any, int]).Compute([]int{1}, asks(1, shardedregistry.UpdateOp, nil))
 	wantIs(t, "Compute of no key", err, shardedregistry.ErrInvalidKey)
 }
@@ -267,12 +264,6 @@ func TestDeleteFunc(t *testing.T) {
 	if n != 15 || err != errTest || asked != 31 || r.Len() != 200-15 {
 		t.Errorf("DeleteFunc = %d, %v after %d questions, %d keys are left", n, err, asked, r.Len())
 	}
-	a := shardedregistry.Namespace(r, "a")
-	mine := a.Len()
-	n, err = a.DeleteFunc(func(e shardedregistry.Entry[string, int]) (bool, error) { return true, nil })
-	if n != mine || err != nil || a.Len() != 0 || shardedregistry.Linked(r) != r.Len() {
-		t.Errorf("DeleteFunc of a View = %d, %v, want %d; %d keys are left", n, err, mine, a.Len())
-	}
 	// An error that DeleteFunc itself knows is that of the function.
 	n, err = r.DeleteFunc(func(shardedregistry.Entry[scoped, int]) (bool, error) {
 		return false, shardedregistry.ErrTooManyRetries
@@ -303,9 +294,5 @@ func TestDeleteFunc(t *testing.T) {
 	if n, err := none.DeleteFunc(func(shardedregistry.Entry[scoped, int]) (bool, error) { return true, errTest }); n != 0 || err != nil {
 		t.Errorf("DeleteFunc of an empty registry = %d, %v", n, err)
 	}
-	if n, err := shardedregistry.Namespace(&none, "a").DeleteFunc(func(shardedregistry.Entry[string, int]) (bool, error) { return true, errTest }); n != 0 || err != nil {
-		t.Errorf("DeleteFunc of an empty View = %d, %v", n, err)
-	}
 	wantPanic(t, "DeleteFunc called with a nil function", func() { _, _ = r.DeleteFunc(nil) })
-	wantPanic(t, "DeleteFunc called with a nil function", func() { _, _ = a.DeleteFunc(nil) })
 }

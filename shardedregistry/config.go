@@ -109,8 +109,8 @@ type Config[K comparable, V any] struct {
 	// by which its key loses it returns, or shortly before. So two keys swap
 	// their values by way of a third. No name may be in both maps.
 	//
-	// The values are unique in the whole registry. To make a value unique in
-	// each namespace only, return it with the quoted Space of the key before it.
+	// The values are unique in the whole registry. To make a value unique for
+	// each tenant only, return it with the quoted tenant of the key before it.
 	UniqueIndexes map[string]func(K, V) []string
 
 	// TTL says how long an entity lives: when that time has passed since TTL returned, and

@@ -97,7 +97,7 @@ func (t *target[K]) exists(c *cell[K], rec *record) insertion {
 	if beside := c.meta.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
 	}
-	return insertion{exists: &ExistsError{Given: t.shown(t.given), Stored: t.shown(stored), Version: rec.version()}}
+	return insertion{exists: &ExistsError{Given: t.given, Stored: stored, Version: rec.version()}}
 }
 
 // create publishes a new cell of the key with fresh, a drafted record. If the key is

@@ -124,9 +124,10 @@
 // the key absent.
 //
 // A [Ref] is a handle to one key. Reading through it takes two loads instead of normalising, hashing and
-// probing, and it follows its key through deletions and creations. A registry whose keys are [Scoped] can be
-// divided by [Namespace] into views. A [View] has the methods of a registry, and shows its own keys alone,
-// also in loops, events and errors.
+// probing, and it follows its key through deletions and creations.
+//
+// Several tenants have a registry each, which keeps their loops, counts, indexes and unique values apart, or, if
+// one Snapshot or transaction must show all, keys that are a struct of tenant and name.
 //
 // # Values that contain pointers
 //

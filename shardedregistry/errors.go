@@ -106,23 +106,14 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 // UniqueError is the error of a method that would have given a value of one of
 // Config.UniqueIndexes to a second key. It matches [ErrNotUnique]. It does not
 // match [ErrExists]: the key that the method was given may be absent.
-//
-// If keys are [Scoped], Key is nil unless it belongs to the same namespace as
-// the key that the method was given. A caller that may see all namespaces finds
-// it by [Registry.LookupBy]. In an error of a [View], Key is without its Space.
 type UniqueError struct {
 	Index string // the index
 	Value string // the value
 	Key   any    // the key that has the value, as it is stored
-
-	hidden bool // that belongs to another namespace, so Key is nil
 }
 
 // Error shows the index, the value and the key that has it.
 func (e *UniqueError) Error() string {
-	if e.hidden {
-		return fmt.Sprintf("%v: %s %q by a key of another namespace", ErrNotUnique, e.Index, e.Value)
-	}
 	return fmt.Sprintf("%v: %s %q by %v", ErrNotUnique, e.Index, e.Value, e.Key)
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// keyed is what can be done to one key: by a registry, through a Ref, or in a
-// View.
+// keyed is what can be done to one key: by a registry, or through a Ref.
 type keyed[K comparable] interface {
 	Create(K, int) (shardedregistry.Version, error)
 	Get(K) (int, bool)
@@ -102,8 +101,7 @@ func (r refs[K]) GetOrCreate(_ K, fn func() (int, error)) (int, bool, error) {
 	return r.ref.GetOrCreate(fn)
 }
 
-// Every method that takes a key is in the tables above, of the registry and of a
-// View; and a Ref has all of them. Wait and Renew have tests of their own.
+// Every method that takes a key is in the table above, and a Ref has all of them. Wait and Renew have tests of their own.
 func TestEveryMethodIsTested(t *testing.T) {
 	type name = any // unlike any other parameter's type
 	tested := methods(reflect.TypeFor[keyed[name]](), nil)
@@ -115,14 +113,10 @@ func TestEveryMethodIsTested(t *testing.T) {
 		}
 		return false
 	}
-	view := methods(reflect.TypeFor[shardedregistry.View[name, int]](), takesKey)
 	whole := methods(reflect.TypeFor[*shardedregistry.Registry[name, int]](), takesKey)
 	want := append(slices.Clone(tested), "Ref", "Renew", "Wait")
 	if !same(whole, want) {
 		t.Errorf("the methods of a registry that take a key are %v, tested are %v", whole, want)
-	}
-	if !same(view, want) {
-		t.Errorf("the methods of a View that take a key are %v, tested are %v", view, want)
 	}
 	if ref := methods(reflect.TypeFor[shardedregistry.Ref[name, int]](), nil); !same(ref, append(slices.Clone(tested), "Renew")) {
 		t.Errorf("the methods of a Ref are %v, tested are %v", ref, tested)
@@ -156,17 +150,6 @@ func users(calls *int) map[string]func() (keyed[string], func(spelling string) k
 		"ref": func() (keyed[string], func(string) keyed[string], func() int) {
 			r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: count})
 			return r, func(spelling string) keyed[string] { return refs[string]{r.Ref(spelling)} }, r.Len
-		},
-		"view": func() (keyed[string], func(string) keyed[string], func() int) {
-			r := shardedregistry.MustNew(shardedregistry.Config[shardedregistry.Scoped[string], int]{
-				Normalize: func(k shardedregistry.Scoped[string]) (shardedregistry.Scoped[string], error) {
-					norm, err := count(k.Key)
-					k.Key = norm
-					return k, err
-				},
-			})
-			v := shardedregistry.Namespace(r, "Plans")
-			return v, func(string) keyed[string] { return v }, r.Len
 		},
 	}
 }

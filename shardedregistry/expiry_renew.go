@@ -44,21 +44,6 @@ func (r Ref[K, V]) Renew(version Version, ttl time.Duration) error {
 	return renew(t, version, ttl)
 }
 
-// Renew is [Registry.Renew] within the namespace.
-//
-// Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it
-// helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
-// stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
-// record is read.
-func (v View[K, V]) Renew(key K, version Version, ttl time.Duration) error {
-	t, err := v.locate(key)
-	if err != nil {
-		return err
-	}
-	return renew(&t, version, ttl)
-}
-
 // renew runs Renew.
 //
 // Between reading the record and storing the deadline another operation may replace or delete

@@ -73,7 +73,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 // present, since somebody has created and deleted it meanwhile. GivenUp returns the rest, which
 // gives up, unless others have committed the transaction.
 func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V) (rest func()) {
-	tx := newTx[K, V](r.install(), nil)
+	tx := newTx[K, V](r.install())
 	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare(nil)); err != nil {
 		panic(err)
 	}
@@ -299,8 +299,8 @@ func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
 		return 0
 	}
 	n = set.all.len() + watchersAt(&set.keys)
-	for i := range set.groups {
-		n += watchersAt(&set.groups[i].topicNode)
+	for i := range set.prefixes {
+		n += watchersAt(&set.prefixes[i].topicNode)
 	}
 	return n
 }
@@ -381,7 +381,7 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 // SubscribeFiltered is Subscribe by a loop with filters.
 func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Watcher[K, V] {
 	rt := r.install()
-	return Watcher[K, V]{newWatcher(rt, domainOf(rt).interest(filters), nil)}
+	return Watcher[K, V]{newWatcher(rt, rt.interest(filters), nil)}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has

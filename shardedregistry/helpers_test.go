@@ -15,7 +15,8 @@ import (
 // noContext is nil, for what refuses that.
 var noContext context.Context
 
-type scoped = shardedregistry.Scoped[string]
+// scoped is a key of several parts.
+type scoped struct{ Space, Key string }
 
 // compoundKey is a key of all that makes keys special. Each type of keys more takes
 // seconds to compile.

@@ -22,7 +22,7 @@ import (
 // or the record is read.
 func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := indexed(&r.core, "ByIndex", index)
-	found := query[K]{rt, cs, cs.indexKey(number, value), nil}
+	found := query[K]{rt, cs, cs.indexKey(number, value)}
 	return func(yield func(Entry[K, V]) bool) {
 		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
 	}
@@ -36,20 +36,19 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if rt, k, rec := holderOf(&r.core, index, value, nil); rec != nil {
+	if rt, k, rec := holderOf(&r.core, index, value); rec != nil {
 		return entryOf[V](rt, k, rec), true
 	}
 	return entry, false
 }
 
-// holderOf runs LookupBy of the keys that only accepts. It returns the key and its
-// record, or nil.
-func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) bool) (rt *root[K], k hkey[K], rec *record) {
+// holderOf runs LookupBy. It returns the key and its record, or nil.
+func holderOf[K comparable](r *core[K], index, value string) (rt *root[K], k hkey[K], rec *record) {
 	rt, cs, number := indexed(r, "LookupBy", index)
 	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{rt, cs, cs.indexKey(number, value), only}.each(func(found hkey[K], its *record) bool {
+	query[K]{rt, cs, cs.indexKey(number, value)}.each(func(found hkey[K], its *record) bool {
 		k, rec = found, its
 		return false
 	})
@@ -70,17 +69,12 @@ func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) 
 // bucket at a time. It takes effect, for each value, when a record that has it
 // is read.
 func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
-	return indexValues(&r.core, index, nil)
-}
-
-// indexValues is IndexValues of the keys that only accepts.
-func indexValues[K comparable](r *core[K], index string, only func(hkey[K]) bool) iter.Seq[string] {
-	rt, cs, number := indexed(r, "IndexValues", index)
+	rt, cs, number := indexed(&r.core, "IndexValues", index)
 	return func(yield func(string) bool) {
 		for value := range cs.indexes[number].lists.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K]{rt, cs, indexKey{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
+			query[K]{rt, cs, indexKey{number, value}}.each(func(hkey[K], *record) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -104,7 +98,6 @@ type query[K comparable] struct {
 	root        *root[K]
 	constraints *constraints[K]
 	key         indexKey
-	only        func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
 // each yields the keys that have the index key, with their records.
@@ -116,9 +109,6 @@ func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
 	keys := q.constraints.indexes[q.key.index].on(q.key.value)
 	keys.all(func(one posting[K]) bool {
-		if q.only != nil && !q.only(one.key) {
-			return true
-		}
 		// LP(ByIndex): the record is read.
 		// LP(LookupBy): the record is read.
 		c, rec := q.root.loadLive(one.key)

@@ -31,7 +31,7 @@ func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *rec
 		if c.rec.Load() != old {
 			return false, nil // the error would depend on a record that is no longer there
 		}
-		return false, by.taken(&t)
+		return false, by.taken()
 	}
 	cs.pin(k, keys, others)
 	stored = c.rec.CompareAndSwap(old, next)
@@ -57,7 +57,7 @@ func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *ce
 		}
 		cs.unlock(held)
 		if present == nil {
-			err = by.taken(&t)
+			err = by.taken()
 		}
 		return c, present, err
 	}
@@ -111,12 +111,9 @@ type rival[K comparable] struct {
 	key      hkey[K]
 }
 
-// taken returns the error of an operation on t that wants the rival's value.
-func (by *rival[K]) taken(t *target[K]) error {
-	if !sameSpace(by.key.Key, t.key.Key) {
-		return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, hidden: true}
-	}
-	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: t.shown(by.key.Key)}
+// taken returns the error of an operation that wants the rival's value.
+func (by *rival[K]) taken() error {
+	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: by.key.Key}
 }
 
 // rival returns a key that has one of the unique values among index keys that are not

@@ -15,7 +15,7 @@ type hkey[K comparable] = table.Hashed[K]
 // keyCodec is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
 type keyCodec[K comparable] struct {
-	hasher    func(K) uint64     // hashes a key of a namespace; nil in a registry, where keys does
+	hasher    func(K) uint64     // nil, but in tests that need keys of one hash
 	normalize func(K) (K, error) // or nil
 	keys      table.Keys[K]
 }
@@ -43,10 +43,10 @@ func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
 		key = norm
 	}
 	if !kc.keys.Comparable(key) {
-		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(unscoped(key)).String() + " cannot be compared"}
+		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(key).String() + " cannot be compared"}
 	}
 	if key != key { //nolint:staticcheck // true for NaN
-		return hkey[K]{}, &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
+		return hkey[K]{}, &invalidKeyError{reason: fmt.Sprint(key) + " is not equal to itself"}
 	}
 	return hkey[K]{Hash: kc.hash(key), Key: key}, nil
 }
@@ -63,25 +63,6 @@ func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
 	return &kept
 }
 
-// keyCodecIn returns how the keys of a namespace are normalised and hashed, given
-// that of the registry. It does not keep the registry alive either.
-func keyCodecIn[K comparable](space string, whole keyCodec[Scoped[K]]) keyCodec[K] {
-	kc := keyCodec[K]{
-		hasher: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
-		keys:   table.NewKeys[K](),
-	}
-	if whole.normalize != nil {
-		kc.normalize = func(key K) (K, error) {
-			norm, err := whole.normalize(Scoped[K]{space, key})
-			if err == nil && norm.Space != space {
-				err = errSpace
-			}
-			return norm.Key, err
-		}
-	}
-	return kc
-}
-
 // target is where an operation that is given a key works: on that key of that
 // registry. It is immutable, but for what last points to.
 //
@@ -94,8 +75,6 @@ type target[K comparable] struct {
 
 	// last is nil, or the word in which a Ref remembers the cell of its key.
 	last *atomics.Pointer[cell[K]]
-
-	unscoped bool // errors show keys without their Space, as in a View
 }
 
 // locate returns the target for key, or an error that matches ErrInvalidKey.
@@ -111,14 +90,6 @@ func (rt *root[K]) aim(t *target[K], key K) (err error) {
 		t.root, t.given = rt, key
 	}
 	return err
-}
-
-// shown returns what an error says of a key.
-func (t *target[K]) shown(k K) any {
-	if t.unscoped {
-		return unscoped(k)
-	}
-	return k
 }
 
 // loadLive returns the cell of the key and its record, or nil and nil if the

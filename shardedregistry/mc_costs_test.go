@@ -163,13 +163,6 @@ func TestSurfaceCosts(t *testing.T) {
 	if got, want := mc.Measure(func() { watching.Get("a") }), (mc.Cost{Loads: 2, TableReads: 2}); got != want {
 		t.Errorf("Get with Fingerprint costs %v, want %v", got, want)
 	}
-
-	var all shardedregistry.Registry[scoped, int]
-	plans := shardedregistry.Namespace(&all, "plans")
-	plans.Put("a", 7)
-	if got, want := mc.Measure(func() { plans.Get("a") }), (mc.Cost{Loads: 2, TableReads: 1}); got != want {
-		t.Errorf("Get in a View costs %v, want %v", got, want)
-	}
 }
 
 // Who changes a key looks at the list of detectors once, whether or not there are

@@ -57,15 +57,3 @@ func (r Ref[K, V]) Peek() *V {
 	}
 	return nil
 }
-
-// Peek is [Registry.Peek] within the namespace.
-//
-// Peek is wait-free. It takes effect when the key's record is read, or, if key is
-// absent, when the table is read or the key's last record was stored.
-func (v View[K, V]) Peek(key K) *V {
-	// LP(Peek): find reads the record, or finds none.
-	if rt, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
-		return pointer[V](rt, k, rec)
-	}
-	return nil
-}

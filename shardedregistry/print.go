@@ -11,14 +11,6 @@ import (
 // String is wait-free. It takes effect as Len does.
 func (r *Registry[K, V]) String() string { return "a registry of " + strconv.Itoa(r.Len()) + " keys" }
 
-// String returns the name of the namespace. It does not say how many keys there
-// are, because Len would loop over the registry.
-//
-// String is wait-free. It takes effect at any moment: it reads nothing.
-func (v View[K, V]) String() string {
-	return "the namespace " + strconv.Quote(v.space) + " of a registry"
-}
-
 // String returns how many keys there are.
 func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Itoa(s.Len()) + " keys" }
 
@@ -32,11 +24,6 @@ var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has
 //
 // MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
 func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
-
-// MarshalJSON returns an error that says what to marshal instead.
-//
-// MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
-func (v View[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
 
 // MarshalJSON returns an error that says what to marshal instead.
 func (s *Snapshot[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }

@@ -266,7 +266,7 @@ func TestLateChangesAreNotRemembered(t *testing.T) {
 	wantSince(t, r, begin, "4: a gone@6", "6: b gone@8")
 }
 
-// Filters, Views and snapshots of them.
+// Filters.
 func TestWatchFromFiltered(t *testing.T) {
 	r := remembering(64)
 	begin := revision(r)
@@ -285,12 +285,11 @@ func TestWatchFromFiltered(t *testing.T) {
 		}
 	}
 
-	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{History: 8})
-	plans := shardedregistry.Namespace(spaces, "plans")
+	plans := remembering(8)
 	state := plans.Snapshot()
-	spaces.Put(scoped{"actions", "a"}, 1)
-	plans.Put("b", 2)
-	plans.Put("a", 3)
+	mustPut(t, plans, "c", 1)
+	mustPut(t, plans, "b", 2)
+	mustPut(t, plans, "a", 3)
 	for c, err := range plans.WatchFrom(t.Context(), state.Revision(), shardedregistry.Keys("a")) {
 		if err != nil || c.Key != "a" || c.Value != 3 || c.Revision != state.Revision()+3 {
 			t.Errorf("%v, %v is yielded", c, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 )
 
 // Change is an event with its revision, by which a loop over WatchFrom can go on
@@ -59,11 +60,6 @@ type Change[K comparable, V any] struct {
 // takes effect when the loop begins, and, for each change, when the key's record
 // is read.
 func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
-	return r.watchFrom(ctx, after, r.filtered(filters))
-}
-
-// watchFrom is WatchFrom of what is in an interest.
-func (r *further[K, V]) watchFrom(ctx context.Context, after Revision, in func(*root[K]) interest[K]) iter.Seq2[Change[K, V], error] {
 	rt := r.root.Load()
 	switch {
 	case ctx == nil:
@@ -71,8 +67,9 @@ func (r *further[K, V]) watchFrom(ctx context.Context, after Revision, in func(*
 	case rt == nil || rt.history == nil:
 		panic("shardedregistry: WatchFrom without Config.History")
 	}
+	filters = slices.Clone(filters)
 	return func(yield func(Change[K, V], error) bool) {
-		rr := newRevisionReader(rt, after, in(rt))
+		rr := newRevisionReader(rt, after, rt.interest(filters))
 		for ctx.Err() == nil {
 			change, rec, err := rr.next()
 			switch {

@@ -60,7 +60,7 @@ func (cs constrained[K]) claim(rt *root[K], to *contentsToBe[K]) (held valueLock
 // rejected returns the error for key i, which wants the value of by.
 func (to *contentsToBe[K]) rejected(i int, by *rival[K]) error {
 	k := &to.keys[i]
-	return &KeyError{k.given, by.taken(&target[K]{key: k.key})}
+	return &KeyError{k.given, by.taken()}
 }
 
 // rivalOfKey returns a key that has a unique value of k, or nil.

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"weak"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -264,26 +262,5 @@ func TestSortedClones(t *testing.T) {
 			}
 			i--
 		}
-	}
-}
-
-// A sorted View shows keys without their Space. What was sorted keeps neither
-// registry nor snapshot.
-func TestSortedKeepsNoRegistry(t *testing.T) {
-	r := new(shardedregistry.Registry[scoped, int])
-	for i := range 10 {
-		mustPut(t, r, scoped{"a", key(i)}, i)
-		mustPut(t, r, scoped{"b", key(i)}, -i)
-	}
-	s := shardedregistry.Namespace(r, "a").Snapshot()
-	sorted := shardedregistry.Sorted(s)
-	registry, snapshot := weak.Make(r), weak.Make(s)
-	r, s = nil, nil
-	runtime.GC()
-	if registry.Value() != nil || snapshot.Value() != nil {
-		t.Error("the registry or the snapshot is kept")
-	}
-	if got := keysOf(t, shardedregistry.SortedPrefix(sorted, "action-0000").SortedEntries); len(got) != 10 || got[9] != key(9) {
-		t.Errorf("sorted are %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Stream returns an iterator over all changes of the registry, which must have
@@ -52,11 +53,6 @@ import (
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins; each change has taken effect before it is yielded.
 func (r *further[K, V]) Stream(ctx context.Context, limit int, filters ...Filter[K]) iter.Seq2[Event[K, V], error] {
-	return r.stream(ctx, limit, r.filtered(filters))
-}
-
-// stream is Stream of what is in an interest.
-func (r *further[K, V]) stream(ctx context.Context, limit int, in func(*root[K]) interest[K]) iter.Seq2[Event[K, V], error] {
 	rt := r.root.Load()
 	switch {
 	case ctx == nil:
@@ -66,8 +62,9 @@ func (r *further[K, V]) stream(ctx context.Context, limit int, in func(*root[K])
 	case rt == nil || rt.transitions == nil:
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
+	filters = slices.Clone(filters)
 	return func(yield func(Event[K, V], error) bool) {
-		sr := streamReader[K, V]{watcher: newWatcher(rt, in(rt), &streaming{limit: int64(limit)})}
+		sr := streamReader[K, V]{watcher: newWatcher(rt, rt.interest(filters), &streaming{limit: int64(limit)})}
 		defer sr.close()
 		sr.pour(ctx, yield)
 	}

@@ -39,12 +39,12 @@ func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	if fn == nil {
 		panic("shardedregistry: Transact called with a nil function")
 	}
-	return transact(r.install(), nil, fn)
+	return transact(r.install(), fn)
 }
 
-// transact runs Transact for the keys that only accepts; nil accepts all.
-func transact[K comparable, V any](rt *root[K], only func(hkey[K]) bool, fn func(*Tx[K, V]) error) error {
-	tx := newTx[K, V](rt, only)
+// transact runs Transact.
+func transact[K comparable, V any](rt *root[K], fn func(*Tx[K, V]) error) error {
+	tx := newTx[K, V](rt)
 	if done, err := tx.attempt(fn); done {
 		return err
 	}
@@ -55,9 +55,9 @@ func transact[K comparable, V any](rt *root[K], only func(hkey[K]) bool, fn func
 // ErrTooManyRetries reports is due to another operation that has changed a key, or, if two
 // keys have the same hash, aborted the transaction.
 func transactAgain[K comparable, V any](failed *Tx[K, V], fn func(*Tx[K, V]) error) error {
-	rt, only := failed.root, failed.only()
+	rt := failed.root
 	attempt := func() (done bool, err error) {
-		failed = newTx[K, V](rt, only)
+		failed = newTx[K, V](rt)
 		return failed.attempt(fn)
 	}
 	for n := 1; ; n = 0 {
@@ -88,12 +88,9 @@ type Tx[K comparable, V any] struct {
 	transaction[K]
 }
 
-func newTx[K comparable, V any](rt *root[K], only func(hkey[K]) bool) *Tx[K, V] {
+func newTx[K comparable, V any](rt *root[K]) *Tx[K, V] {
 	tx := new(Tx[K, V])
 	tx.root = rt
-	if only != nil {
-		tx.rarely().only = only
-	}
 	return tx
 }
 

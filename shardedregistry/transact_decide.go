@@ -50,10 +50,9 @@ func (tx *transaction[K]) has(f transactionFlags) bool { return tx.flags&f != 0 
 // rareParts is what few transactions have besides. A collection of garbage is due after so
 // and so many bytes, and what most transactions need has a round size without these.
 type rareParts[K comparable] struct {
-	only   func(hkey[K]) bool // in a View, whether a key belongs to it; otherwise nil
-	floors Version            // the sum of the floors of the shards of absent keys, before each was found absent
-	all    []*use[K]          // nil while first is enough
-	byKey  map[K]*use[K]      // nil while there are not very many
+	floors Version       // the sum of the floors of the shards of absent keys, before each was found absent
+	all    []*use[K]     // nil while first is enough
+	byKey  map[K]*use[K] // nil while there are not very many
 }
 
 // rarely returns the rare parts, which it makes if there are none.
@@ -62,14 +61,6 @@ func (tx *transaction[K]) rarely() *rareParts[K] {
 		tx.rare = new(rareParts[K])
 	}
 	return tx.rare
-}
-
-// only returns whether a key belongs to the View of the transaction, or nil.
-func (tx *transaction[K]) only() func(hkey[K]) bool {
-	if tx.rare == nil {
-		return nil
-	}
-	return tx.rare.only
 }
 
 // n returns how many keys the function has used: see at.

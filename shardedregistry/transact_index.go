@@ -15,13 +15,12 @@ func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
 	}
 	cs.lockAll(held)
 	for i := range tx.n() {
-		u := tx.at(i)
 		by, known := cs.rivalOf(tx, i, wants)
 		if by == nil {
 			continue
 		}
 		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
-			err = by.taken(&target[K]{key: tx.key(u), unscoped: tx.only() != nil})
+			err = by.taken()
 		}
 		cs.unlock(held)
 		return undecided, err

@@ -180,8 +180,6 @@ func TestTransactOfItsOwnKey(t *testing.T) {
 func TestTransactNilFunction(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	wantPanic(t, "shardedregistry: Transact called with a nil function", func() { r.Transact(nil) })
-	var v shardedregistry.Registry[scoped, int]
-	wantPanic(t, "shardedregistry: Transact called with a nil function", func() { shardedregistry.Namespace(&v, "a").Transact(nil) })
 }
 
 // A Tx is of no use when its function has ended, however that was.
@@ -193,7 +191,7 @@ func TestTransactIsOver(t *testing.T) {
 		r.Transact(func(tx *tx) error { kept = tx; panic("left") })
 	}()
 	wantPanic(t, "shardedregistry: Tx.Get called outside of the function of its Transact", func() { new(tx).Get("a") })
-	wantPanic(t, "shardedregistry: Tx.Put called outside of the function of its Transact", func() { shardedregistry.ViewTx[string, int]{}.Put("a", 1) })
+	wantPanic(t, "shardedregistry: Tx.Put called outside of the function of its Transact", func() { (*tx)(nil).Put("a", 1) })
 	for name, call := range map[string]func(){
 		"Get":    func() { kept.Get("a") },
 		"Lookup": func() { kept.Lookup("a") },
@@ -408,48 +406,6 @@ func TestTransactFingerprint(t *testing.T) {
 		if s, ok := found.(string); !ok || !strings.Contains(s, "behind the registry's back") || r.Len() != 1 {
 			t.Errorf("%s: the panic is %v, there are %d keys", name, found, r.Len())
 		}
-	}
-}
-
-// A View's transaction uses its own keys, and shows them without their Space.
-func TestViewTransact(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[scoped, string]{
-		Normalize: func(k scoped) (scoped, error) {
-			if k.Key == "moved" {
-				k.Space = "b"
-			}
-			return k, nil
-		},
-		UniqueIndexes: map[string]func(scoped, string) []string{"value": func(_ scoped, v string) []string { return []string{v} }},
-	})
-	a, b := shardedregistry.Namespace(r, "a"), shardedregistry.Namespace(r, "b")
-	mustPut(t, r, scoped{"a", "x"}, "of a")
-	mustPut(t, r, scoped{"b", "x"}, "of b")
-	err := a.Transact(func(tx shardedregistry.ViewTx[string, string]) error {
-		v, _ := tx.Get("x")
-		e, ok := tx.Lookup("x")
-		if v != "of a" || !ok || e != (shardedregistry.Entry[string, string]{Key: "x", Value: "of a", Version: 1}) {
-			t.Errorf("x is %q, %v", v, e)
-		}
-		if err := tx.Put("moved", "z"); !errors.Is(err, shardedregistry.ErrInvalidKey) {
-			t.Errorf("Put of a key that is moved: %v", err)
-		}
-		if e, ok := tx.Delete("x"); !ok || e.Key != "x" {
-			t.Errorf("Delete = %v, %v", e, ok)
-		}
-		return tx.Put("y", "new")
-	})
-	if n := a.Len(); err != nil || n != 1 || b.Len() != 1 {
-		t.Errorf("%v, %d and %d keys", err, n, b.Len())
-	}
-	var unique *shardedregistry.UniqueError
-	err = a.Transact(func(tx shardedregistry.ViewTx[string, string]) error { return tx.Put("z", "new") })
-	if !errors.As(err, &unique) || unique.Key != "y" {
-		t.Errorf("the value of a key of the namespace: %v", err)
-	}
-	err = a.Transact(func(tx shardedregistry.ViewTx[string, string]) error { return tx.Put("z", "of b") })
-	if !errors.As(err, &unique) || unique.Key != nil {
-		t.Errorf("the value of a key of another namespace: %v", err)
 	}
 }
 

@@ -35,9 +35,6 @@ func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
 			return u, nil
 		}
 	}
-	if only := tx.only(); only != nil && !only(k) {
-		return nil, errSpace
-	}
 	u := tx.add(k)
 	if shows && tx.n() > 1 && !tx.still() {
 		tx.flags |= isConflicted

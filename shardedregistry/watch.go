@@ -55,23 +55,13 @@ type Event[K comparable, V any] struct {
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
 func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
-	return r.watch(ctx, r.filtered(filters))
-}
-
-// filtered returns what a loop with filters watches, which is asked when it begins.
-func (r *further[K, V]) filtered(filters []Filter[K]) func(*root[K]) interest[K] {
-	filters = slices.Clone(filters)
-	return func(rt *root[K]) interest[K] { return domainOf(rt).interest(filters) }
-}
-
-// watch is Watch of what is in an interest.
-func (r *further[K, V]) watch(ctx context.Context, in func(*root[K]) interest[K]) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch called with a nil context")
 	}
+	filters = slices.Clone(filters)
 	return func(yield func(Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, in(rt), nil)
+		w := newWatcher(rt, rt.interest(filters), nil)
 		defer w.close()
 		run(ctx, w, yield)
 	}
@@ -105,17 +95,13 @@ func (r *further[K, V]) watch(ctx context.Context, in func(*root[K]) interest[K]
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
 // each change, when the key's record is read.
 func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
-	return r.watchSnapshot(ctx, r.filtered(filters))
-}
-
-// watchSnapshot is WatchSnapshot of what is in an interest.
-func (r *further[K, V]) watchSnapshot(ctx context.Context, in func(*root[K]) interest[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot called with a nil context")
 	}
+	filters = slices.Clone(filters)
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, in(rt), nil)
+		w := newWatcher(rt, rt.interest(filters), nil)
 		defer w.close()
 		if ctx.Err() != nil {
 			return

@@ -1,6 +1,9 @@
 package shardedregistry
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Filter says of which keys a loop over Watch, WatchSnapshot or Stream is told.
 // It is made by [Keys], [Prefix] or [Matching]. A loop with several filters is
@@ -10,10 +13,10 @@ import "slices"
 // A filter may be used for any number of loops. The zero Filter accepts no
 // key.
 type Filter[K comparable] struct {
-	keys   []K          // of Keys
-	prefix string       // of Prefix
-	within grouping[K]  // of Prefix
-	match  func(K) bool // of Matching; else nil
+	keys   []K             // of Keys
+	prefix string          // of Prefix
+	as     prefixLength[K] // of Prefix
+	match  func(K) bool    // of Matching; else nil
 }
 
 // Keys returns a filter that accepts keys and no others. They are normalised
@@ -38,9 +41,9 @@ func Keys[K comparable](keys ...K) Filter[K] { return Filter[K]{keys: slices.Clo
 // Prefix is wait-free. It takes effect at any moment: it reads and changes
 // nothing.
 func Prefix[K ~string](prefix K) Filter[K] {
-	return Filter[K]{prefix: string(prefix), within: grouping[K]{
+	return Filter[K]{prefix: string(prefix), as: prefixLength[K]{
 		length: len(prefix),
-		parts:  func(key K) (string, string) { return "", string(key) },
+		text:   func(key K) string { return string(key) },
 		alone:  ignoresBeginnings[K],
 	}}
 }
@@ -69,9 +72,9 @@ func Matching[K comparable](match func(K) bool) Filter[K] {
 
 // interest is what one loop watches. It is immutable.
 type interest[K comparable] struct {
-	all    bool                  // the loop is told of all keys
-	keys   map[K]uint64          // else of these, with their hashes
-	groups map[group]grouping[K] // and of those in these groups
+	all      bool                       // the loop is told of all keys
+	keys     map[K]uint64               // else of these, with their hashes
+	prefixes map[string]prefixLength[K] // and of those that begin with these
 
 	// match says which of these keys the loop shows; nil stands for all. It runs the
 	// user's functions, on the goroutine of the loop.
@@ -88,8 +91,8 @@ func (in *interest[K]) accepts(k K) bool {
 	if _, ok := in.keys[k]; ok {
 		return true
 	}
-	for g, by := range in.groups {
-		if now, ok := by.of(k); ok && now == g {
+	for prefix, by := range in.prefixes {
+		if strings.HasPrefix(by.text(k), prefix) {
 			return true
 		}
 	}
@@ -97,52 +100,32 @@ func (in *interest[K]) accepts(k K) bool {
 }
 
 // topics returns the number of topics under which tellers find the loop.
-func (in *interest[K]) topics() int { return len(in.keys) + len(in.groups) }
+func (in *interest[K]) topics() int { return len(in.keys) + len(in.prefixes) }
 
 // hasAll reports whether the loop shows every key.
 func (in *interest[K]) hasAll() bool { return in.all && in.match == nil }
 
-// domain is what filters of an F apply to: the keys of a registry of K, which are F, or
-// those of a namespace of it.
-type domain[F, K comparable] struct {
-	whole  interest[K]
-	find   func(F) (hkey[K], error)
-	inner  func(K) F                   // what filters see of a key
-	space  string                      // of the namespace
-	within func(Filter[F]) grouping[K] // of the keys by a filter of Prefix
-}
-
-// domainOf returns the keys of rt.
-func domainOf[K comparable](rt *root[K]) domain[K, K] {
-	return domain[K, K]{
-		whole:  interest[K]{all: true},
-		find:   rt.hashed,
-		inner:  func(k K) K { return k },
-		within: func(f Filter[K]) grouping[K] { return f.within },
-	}
-}
-
-// interest returns what a loop with filters watches. One with a function is told of the
-// whole domain, and asks the function itself.
-func (d domain[F, K]) interest(filters []Filter[F]) interest[K] {
+// interest returns what a loop with filters watches. One with a function is told of all
+// keys, and asks the function itself.
+func (rt *root[K]) interest(filters []Filter[K]) interest[K] {
 	if len(filters) == 0 {
-		return d.whole
+		return interest[K]{all: true}
 	}
 	var (
-		listed  = interest[K]{keys: map[K]uint64{}, groups: map[group]grouping[K]{}}
-		matches []func(F) bool
+		listed  = interest[K]{keys: map[K]uint64{}, prefixes: map[string]prefixLength[K]{}}
+		matches []func(K) bool
 	)
 	for _, f := range filters {
 		switch {
 		case f.match != nil:
 			matches = append(matches, f.match)
-		case f.within.parts != nil && f.prefix == "":
-			return d.whole
-		case f.within.parts != nil:
-			listed.groups[group{d.space, f.prefix}] = d.within(f)
+		case f.as.text != nil && f.prefix == "":
+			return interest[K]{all: true}
+		case f.as.text != nil:
+			listed.prefixes[f.prefix] = f.as
 		}
 		for _, key := range f.keys {
-			if k, err := d.find(key); err == nil {
+			if k, err := rt.hashed(key); err == nil {
 				listed.keys[k.Key] = k.Hash
 			}
 		}
@@ -150,9 +133,7 @@ func (d domain[F, K]) interest(filters []Filter[F]) interest[K] {
 	if matches == nil {
 		return listed
 	}
-	in := d.whole
-	in.match = func(k K) bool {
-		return listed.accepts(k) || slices.ContainsFunc(matches, func(match func(F) bool) bool { return match(d.inner(k)) })
-	}
-	return in
+	return interest[K]{all: true, match: func(k K) bool {
+		return listed.accepts(k) || slices.ContainsFunc(matches, func(match func(K) bool) bool { return match(k) })
+	}}
 }

@@ -39,99 +39,68 @@ var someFilters = map[string]model.Filter{
 	"never":               {Match: func(string) bool { return false }},
 }
 
-// A loop with filters yields what they accept, by all three methods, in a registry and in
-// a namespace beside another.
+// A loop with filters yields what they accept, by all three methods.
 func TestFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		whole := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Transitions: true})
-		registries := map[string]interface {
-			Put(string, int) (shardedregistry.Version, error)
-			Delete(string) (shardedregistry.Entry[string, int], bool)
-			Watch(context.Context, ...shardedregistry.Filter[string]) iter.Seq[event]
-			WatchSnapshot(context.Context, ...shardedregistry.Filter[string]) iter.Seq2[*shardedregistry.Snapshot[string, int], event]
-			Stream(context.Context, int, ...shardedregistry.Filter[string]) iter.Seq2[event, error]
-		}{
-			"registry":  shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true}),
-			"namespace": besideOthers{shardedregistry.Namespace(whole, "plans"), whole},
-		}
-		for in, r := range registries {
-			for name, f := range someFilters {
-				ctx, cancel := context.WithCancel(t.Context())
-				var watched, streamed, after, first, want []string
-				for i, k := range someKeys {
-					if r.Put(k, i); f.Accepts(k) {
-						want = append(want, k)
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		for name, f := range someFilters {
+			ctx, cancel := context.WithCancel(t.Context())
+			var watched, streamed, after, first, want []string
+			for i, k := range someKeys {
+				if mustPut(t, r, k, i); f.Accepts(k) {
+					want = append(want, k)
+				}
+			}
+			go func() {
+				for e := range r.Watch(ctx, f.Filters()...) {
+					watched = append(watched, e.Key)
+				}
+			}()
+			go func() {
+				for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
+					if s != nil {
+						first = slices.Collect(maps.Keys(maps.Collect(s.All())))
+					} else {
+						after = append(after, e.Key)
 					}
 				}
-				go func() {
-					for e := range r.Watch(ctx, f.Filters()...) {
-						watched = append(watched, e.Key)
+			}()
+			go func() {
+				for e, err := range r.Stream(ctx, 2*len(someKeys), f.Filters()...) {
+					if err != nil {
+						t.Error(err)
 					}
-				}()
-				go func() {
-					for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
-						if s != nil {
-							first = slices.Collect(maps.Keys(maps.Collect(s.All())))
-						} else {
-							after = append(after, e.Key)
-						}
-					}
-				}()
-				go func() {
-					for e, err := range r.Stream(ctx, 2*len(someKeys), f.Filters()...) {
-						if err != nil {
-							t.Error(err)
-						}
-						streamed = append(streamed, e.Key)
-					}
-				}()
-				synctest.Wait()
-				same := func(what string, got []string, times int) {
-					t.Helper()
-					slices.Sort(got)
-					all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
-					if !slices.Equal(got, all) {
-						t.Errorf("%s, %s: %s yields %q, want %q", in, name, what, got, all)
-					}
+					streamed = append(streamed, e.Key)
 				}
-				same("the snapshot", first, 1)
-				for i, k := range someKeys {
-					r.Put(k, -i)
-					synctest.Wait()
+			}()
+			synctest.Wait()
+			same := func(what string, got []string, times int) {
+				t.Helper()
+				slices.Sort(got)
+				all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
+				if !slices.Equal(got, all) {
+					t.Errorf("%s: %s yields %q, want %q", name, what, got, all)
 				}
-				same("Watch", watched, 1)
-				same("WatchSnapshot", after, 1)
-				same("Stream", streamed, 1)
-				for _, k := range someKeys {
-					r.Delete(k)
-				}
-				synctest.Wait()
-				same("Watch", watched, 2)
-				same("WatchSnapshot", after, 2)
-				same("Stream", streamed, 2)
-				cancel()
+			}
+			same("the snapshot", first, 1)
+			for i, k := range someKeys {
+				r.Put(k, -i)
 				synctest.Wait()
 			}
+			same("Watch", watched, 1)
+			same("WatchSnapshot", after, 1)
+			same("Stream", streamed, 1)
+			for _, k := range someKeys {
+				r.Delete(k)
+			}
+			synctest.Wait()
+			same("Watch", watched, 2)
+			same("WatchSnapshot", after, 2)
+			same("Stream", streamed, 2)
+			cancel()
+			synctest.Wait()
 		}
 	})
-}
-
-// besideOthers is a View that makes each change in other namespaces too.
-type besideOthers struct {
-	shardedregistry.View[string, int]
-	all *shardedregistry.Registry[scoped, int]
-}
-
-func (v besideOthers) Put(key string, value int) (shardedregistry.Version, error) {
-	for _, space := range []string{"", "plan", "plans/"} {
-		v.all.Put(scoped{Space: space, Key: key}, value)
-	}
-	return v.View.Put(key, value)
-}
-
-func (v besideOthers) Delete(key string) (shardedregistry.Entry[string, int], bool) {
-	v.all.Delete(scoped{Space: "plan", Key: key})
-	return v.View.Delete(key)
 }
 
 // Keys are normalised, and invalid ones are none.
@@ -152,22 +121,6 @@ func TestFilterNormalizes(t *testing.T) {
 	w.Leave()
 	none.Leave()
 	wantTraces(t, r)
-
-	spaced := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Normalize: func(k scoped) (scoped, error) {
-		if k.Key == "moves" {
-			k.Space = "elsewhere"
-		}
-		return k, nil
-	}})
-	next, stop := iter.Pull2(shardedregistry.Namespace(spaced, "plans").WatchSnapshot(t.Context(), shardedregistry.Keys("moves", "stays")))
-	next()
-	spaced.Put(scoped{"plans", "moves"}, 1)
-	spaced.Put(scoped{"plans", "stays"}, 2)
-	if _, e, _ := next(); e.Key != "stays" {
-		t.Errorf("%v is yielded", e)
-	}
-	stop()
-	wantTraces(t, spaced)
 }
 
 // A key that holds what cannot be compared, or what is not equal to itself, is invalid,
@@ -189,7 +142,7 @@ func TestFilterOfOddKeys(t *testing.T) {
 	wantTraces(t, &r)
 }
 
-// Prefixes of other string types, and in namespaces of such.
+// Prefixes of other string types.
 func TestPrefixOfATypeOfStrings(t *testing.T) {
 	type name string
 	var r shardedregistry.Registry[name, int]

@@ -371,8 +371,8 @@ func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
 	if s.single && s.bitmap.has(k.Hash) {
 		s.keys.find(k.Hash, &k.Key).each(f)
 	}
-	for i := range s.groups {
-		s.at(&s.groups[i], k.Key).each(f)
+	for i := range s.prefixes {
+		s.at(&s.prefixes[i], k.Key).each(f)
 	}
 }
 

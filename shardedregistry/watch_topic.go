@@ -6,65 +6,42 @@ import (
 	"slices"
 )
 
-// Loops that watch some keys only are found by topic: the key, or a group that the key
-// belongs to. So a change looks up its key, and one group for each grouping, however many
-// loops there are.
+// Loops that watch some keys only are found by topic: the key, or a prefix of it. So a
+// change looks up its key, and one prefix for each length, however many loops there are.
 
-// group is the keys of a namespace whose text begins with a prefix. Keys without
-// namespaces belong to "". With an empty prefix it is the whole namespace.
-type group struct{ space, prefix string }
-
-// grouping says to which of the groups whose prefixes have one length a key belongs. In
-// one registry, groupings of one length are alike.
-type grouping[K comparable] struct {
+// prefixLength is a length that watched prefixes have.
+type prefixLength[K comparable] struct {
 	length int
-	parts  func(K) (space, text string) // of a key
+	text   func(K) string // a key as a string; the same function for all of one registry
 
-	// alone is ignores of a set that has no other topics, or nil. It does without the calls
-	// that take keys apart and find the groupings.
+	// alone is ignores of a set that has no other topics. It does without the calls that
+	// convert keys and find the lengths.
 	alone func(*watcherSet[K]) func(hash uint64, key K) bool
-}
-
-// of returns the group of k, or false if it is in none, being shorter.
-func (by *grouping[K]) of(k K) (g group, ok bool) {
-	space, text := by.parts(k)
-	if len(text) < by.length {
-		return g, false
-	}
-	return group{space, text[:by.length]}, true
 }
 
 // watcherSet is the watchers that have joined. It is immutable. Nil is the empty set.
 type watcherSet[K comparable] struct {
 	// Nearly every change reads this part alone: see ignores.
-	bitmap    topicBitmap   // of the topics
-	groupings []grouping[K] // of groups
-	whole     bool          // all is not empty
-	single    bool          // keys is not empty
+	bitmap  topicBitmap       // of the topics
+	lengths []prefixLength[K] // of prefixes
+	whole   bool              // all is not empty
+	single  bool              // keys is not empty
 
-	all    *members[*watcher[K]] // those of all keys
-	keys   topicNode[K, K]       // those of single keys
-	groups []groupedTopics[K]    // those of groups, by their length
-	seed   maphash.Seed          // of the hashes of groups in the tries
-	joined uint64                // so many watchers have joined
+	all      *members[*watcher[K]] // those of all keys
+	keys     topicNode[K, K]       // those of single keys
+	prefixes []watchedPrefixes[K]  // those of prefixes, by their length
+	seed     maphash.Seed          // of the hashes of prefixes in the tries
+	joined   uint64                // so many watchers have joined
 }
 
-// groupedTopics is the groups of one grouping that are watched.
-type groupedTopics[K comparable] struct {
-	grouping[K]
-	topicNode[group, K]
+// watchedPrefixes is the prefixes of one length that are watched.
+type watchedPrefixes[K comparable] struct {
+	prefixLength[K]
+	topicNode[string, K]
 }
 
-// hash returns the hash of g for a trie. Nobody can choose groups that collide.
-func (s *watcherSet[K]) hash(g *group) (hash uint64) {
-	if g.prefix != "" {
-		hash = maphash.String(s.seed, g.prefix)
-	}
-	if g.space != "" {
-		hash = bits.RotateLeft64(hash, 32) ^ maphash.String(s.seed, g.space)
-	}
-	return hash
-}
+// hash returns the hash of a prefix for a trie. Nobody can choose prefixes that collide.
+func (s *watcherSet[K]) hash(prefix string) uint64 { return maphash.String(s.seed, prefix) }
 
 // with returns a copy of s with w.
 func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
@@ -84,14 +61,14 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 	for key, hash := range w.interest.keys {
 		next.keys = next.keys.with(hash, key, w, 0)
 	}
-	next.groups = slices.Clone(next.groups)
-	for g, by := range w.interest.groups {
-		i, ok := next.grouping(len(g.prefix))
+	next.prefixes = slices.Clone(next.prefixes)
+	for prefix, by := range w.interest.prefixes {
+		i, ok := next.length(len(prefix))
 		if !ok {
-			next.groups = slices.Insert(next.groups, i, groupedTopics[K]{grouping: by})
+			next.prefixes = slices.Insert(next.prefixes, i, watchedPrefixes[K]{prefixLength: by})
 		}
-		at := &next.groups[i].topicNode
-		*at = at.with(next.hash(&g), g, w, 0)
+		at := &next.prefixes[i].topicNode
+		*at = at.with(next.hash(prefix), prefix, w, 0)
 	}
 	next.bitmap = next.marked(w)
 	return next.completed()
@@ -111,62 +88,64 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 	for key, hash := range w.interest.keys {
 		next.keys = next.keys.without(hash, key, w, 0)
 	}
-	next.groups = slices.Clone(next.groups)
-	for g := range w.interest.groups {
-		if i, ok := next.grouping(len(g.prefix)); ok {
-			at := &next.groups[i].topicNode
-			*at = at.without(next.hash(&g), g, w, 0)
+	next.prefixes = slices.Clone(next.prefixes)
+	for prefix := range w.interest.prefixes {
+		if i, ok := next.length(len(prefix)); ok {
+			at := &next.prefixes[i].topicNode
+			*at = at.without(next.hash(prefix), prefix, w, 0)
 		}
 	}
 	next.bitmap.spare -= w.interest.topics()
-	next.groups = slices.DeleteFunc(next.groups, func(t groupedTopics[K]) bool { return t.empty() })
+	next.prefixes = slices.DeleteFunc(next.prefixes, func(p watchedPrefixes[K]) bool { return p.empty() })
 	return next.completed()
 }
 
-// grouping returns the index of the grouping of a length, or where it belongs.
-func (s *watcherSet[K]) grouping(length int) (i int, ok bool) {
-	return slices.BinarySearchFunc(s.groups, length, func(t groupedTopics[K], length int) int { return t.length - length })
+// length returns the index of a length in prefixes, or where it belongs.
+func (s *watcherSet[K]) length(n int) (i int, ok bool) {
+	return slices.BinarySearchFunc(s.prefixes, n, func(p watchedPrefixes[K], n int) int { return p.length - n })
 }
 
 // completed returns s when it has set what ignores reads, or nil if s is empty.
 func (s *watcherSet[K]) completed() *watcherSet[K] {
-	s.whole, s.single, s.groupings = s.all != nil, !s.keys.empty(), nil
-	for i := range s.groups {
-		s.groupings = append(s.groupings, s.groups[i].grouping)
+	s.whole, s.single, s.lengths = s.all != nil, !s.keys.empty(), nil
+	for i := range s.prefixes {
+		s.lengths = append(s.lengths, s.prefixes[i].prefixLength)
 	}
-	if !s.whole && !s.single && s.groupings == nil {
+	if !s.whole && !s.single && s.lengths == nil {
 		return nil
 	}
 	return s
 }
 
-// at returns the watchers of the group of key in one grouping.
-func (s *watcherSet[K]) at(t *groupedTopics[K], key K) *members[*watcher[K]] {
-	g, ok := t.of(key)
-	if !ok || !s.bitmap.has(groupHash(s.bitmap.seed, g.space, g.prefix)) {
+// at returns the watchers of the prefix of key that has the length of p.
+func (s *watcherSet[K]) at(p *watchedPrefixes[K], key K) *members[*watcher[K]] {
+	text := p.text(key)
+	if len(text) < p.length {
 		return nil
 	}
-	return t.find(s.hash(&g), &g)
+	if text = text[:p.length]; !s.bitmap.has(textHash(s.bitmap.seed, text)) {
+		return nil
+	}
+	return p.find(s.hash(text), &text)
 }
 
 // ignores returns a function that reports whether no watcher is told of key, which has this
 // hash. The bitmap nearly always knows.
 func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
-	if !s.whole && !s.single && len(s.groupings) == 1 && s.groupings[0].alone != nil {
-		return s.groupings[0].alone(s)
+	if !s.whole && !s.single && len(s.lengths) == 1 {
+		return s.lengths[0].alone(s)
 	}
 	return func(hash uint64, key K) bool {
 		if s.whole || s.single && s.bitmap.has(hash) && s.hasKey(hash, key) {
 			return false
 		}
-		for i := range s.groupings {
-			by := &s.groupings[i] // and not by.of, to save a call
-			space, text := by.parts(key)
-			if len(text) < by.length {
+		for i := range s.lengths {
+			text := s.lengths[i].text(key)
+			if len(text) < s.lengths[i].length {
 				continue
 			}
-			text = text[:by.length]
-			if s.bitmap.has(groupHash(s.bitmap.seed, space, text)) && s.hasGroup(i, group{space, text}) {
+			text = text[:s.lengths[i].length]
+			if s.bitmap.has(textHash(s.bitmap.seed, text)) && s.hasPrefix(i, text) {
 				return false
 			}
 		}
@@ -176,26 +155,21 @@ func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
 
 // ignoresBeginnings is ignores of a set that has prefixes of one length only.
 func ignoresBeginnings[K ~string](s *watcherSet[K]) func(uint64, K) bool {
-	length := s.groupings[0].length
+	length := s.lengths[0].length
 	return func(_ uint64, key K) bool {
 		if len(key) < length {
 			return true
 		}
 		text := string(key[:length])
-		return !s.bitmap.has(textHash(s.bitmap.seed, text)) || !s.hasGroup(0, group{"", text})
-	}
-}
-
-// ignoresSpaces is ignores of a set that has namespaces only.
-func ignoresSpaces[K comparable](s *watcherSet[Scoped[K]]) func(uint64, Scoped[K]) bool {
-	return func(_ uint64, key Scoped[K]) bool {
-		return !s.bitmap.has(textHash(s.bitmap.seed, key.Space)) || !s.hasGroup(0, group{key.Space, ""})
+		return !s.bitmap.has(textHash(s.bitmap.seed, text)) || !s.hasPrefix(0, text)
 	}
 }
 
 func (s *watcherSet[K]) hasKey(hash uint64, key K) bool { return s.keys.find(hash, &key) != nil }
 
-func (s *watcherSet[K]) hasGroup(i int, g group) bool { return s.groups[i].find(s.hash(&g), &g) != nil }
+func (s *watcherSet[K]) hasPrefix(i int, text string) bool {
+	return s.prefixes[i].find(s.hash(text), &text) != nil
+}
 
 // topicBitmap has two bits of one word for the hash of each topic that is watched, so that
 // most changes that no loop is told of find that out by one load: it is a blocked Bloom
@@ -203,7 +177,7 @@ func (s *watcherSet[K]) hasGroup(i int, g group) bool { return s.groups[i].find(
 // nobody watches any more stay until a loop joins and nothing is spare.
 type topicBitmap struct {
 	words []uint64 // a power of two
-	seed  uint64   // of groupHash
+	seed  uint64   // of textHash
 	spare int      // so many topics may come or go before the next one is made
 }
 
@@ -229,21 +203,10 @@ func (b *topicBitmap) index(hash uint64) uint64 { return hash >> 32 & uint64(len
 // bitsOf returns the bits for a hash in its word.
 func bitsOf(hash uint64) uint64 { return 1<<(hash>>58) | 1<<(hash>>52&63) }
 
-// groupHash returns the hash of a group for a bitmap, made as wyhash makes that of a short
+// textHash returns the hash of a prefix for a bitmap, made as wyhash makes that of a short
 // text. Unlike maphash it takes a few instructions. It reads 16 bytes at each end of a text,
-// so groups that differ only in between have the same bits. That costs a look into a trie,
+// so prefixes that differ only in between have the same bits. That costs a look into a trie,
 // and no more.
-func groupHash(seed uint64, space, prefix string) uint64 {
-	if prefix == "" {
-		space, prefix = "", space // one text is hashed as one, whichever it is
-	}
-	if space != "" {
-		seed = textHash(seed, space)
-	}
-	return textHash(seed, prefix)
-}
-
-// textHash is groupHash of one text.
 func textHash(seed uint64, text string) uint64 {
 	var first, last uint64
 	n := len(text)
@@ -289,8 +252,8 @@ func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
 	for _, hash := range w.interest.keys {
 		next.add(hash)
 	}
-	for g := range w.interest.groups {
-		next.add(groupHash(next.seed, g.space, g.prefix))
+	for prefix := range w.interest.prefixes {
+		next.add(textHash(next.seed, prefix))
 	}
 	return next
 }
@@ -308,7 +271,7 @@ func (s *watcherSet[K]) newBitmap() topicBitmap {
 // eachHash calls f with the hash of each topic for the bitmap.
 func (s *watcherSet[K]) eachHash(f func(hash uint64)) {
 	s.keys.each(func(t *watchedTopic[K, K]) { f(t.hash) })
-	for i := range s.groups {
-		s.groups[i].each(func(t *watchedTopic[group, K]) { f(groupHash(s.bitmap.seed, t.topic.space, t.topic.prefix)) })
+	for i := range s.prefixes {
+		s.prefixes[i].each(func(t *watchedTopic[string, K]) { f(textHash(s.bitmap.seed, t.topic)) })
 	}
 }

@@ -83,7 +83,6 @@ var excused = []excuse{
 	{"shardedregistry.", "shardedregistry.target.create", "otherwise blocking"},
 	{"shardedregistry.Registry.Update", "shardedregistry.target.create", ""}, // it creates nothing: change.create is false
 	{"shardedregistry.Ref.Update", "shardedregistry.target.create", ""},      // likewise
-	{"shardedregistry.View.Update", "shardedregistry.target.create", ""},     // likewise
 	{"shardedregistry.", "shardedregistry.transaction.insert", "if a key is absent or deleted"},
 	{"shardedregistry.", "shardedregistry.transaction.withdraw", "if a key is absent or deleted"},
 	{"shardedregistry.", "shardedregistry.root.unlink", "hash bucket"},

@@ -58,7 +58,10 @@ type plan struct {
 
 // Any types, with JSON.
 func TestRoundTripJSON(t *testing.T) {
-	type scoped = shardedregistry.Scoped[int]
+	type scoped struct {
+		Space string
+		Key   int
+	}
 	var r shardedregistry.Registry[scoped, plan]
 	ann := "ann"
 	for i := range 1000 {

@@ -9,10 +9,10 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// A loop that is told of some keys only, as those over a View are, sees how its
-// own end, and nothing is kept or left for it at the others: what is deleted
-// leaves the table, and old records are forgotten, while the loop has not ended.
-func TestViewProtocols(t *testing.T) {
+// A loop that is told of one key only sees how that ends, and nothing is kept or left for
+// it at others: what is deleted leaves the table, and old records are forgotten, while the
+// loop has not ended.
+func TestLoopOfOneKeyProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		stream  mc.Config
