@@ -161,33 +161,20 @@ func TestWatchAllocations(t *testing.T) {
 	}
 }
 
-// With transitions, a change allocates its record alone when there is no stream,
-// or one that has a notification of the key. One of which a stream is told allocates a notification
-// besides, and the stream nothing to yield it.
-func TestStreamAllocations(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{Transitions: true})
+// With a history, a change allocates its record and what is remembered, and a loop nothing to
+// yield it.
+func TestHistoryAllocations(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{History: 1024})
 	mustPut(t, r, "a", plan{})
 	put := func() { r.Put("a", plan{Steps: 3}) }
-	if n := testing.AllocsPerRun(100, put); n != 1 {
-		t.Errorf("a change allocates %v times when there is no stream, want 1", n)
+	if n := testing.AllocsPerRun(100, put); n != 2 {
+		t.Errorf("a change allocates %v times, want 2", n)
 	}
-	s := shardedregistry.OpenStream(r, 1000)
-	mustPut(t, r, "a", plan{})
-	if n := testing.AllocsPerRun(100, put); n != 1 {
-		t.Errorf("a change of which a stream has a slip allocates %v times, want 1", n)
-	}
-	s.Drain()
+	s := shardedregistry.OpenFeed(r)
 	if n := testing.AllocsPerRun(100, func() {
 		put()
 		s.Next()
 	}); n != 2 {
-		t.Errorf("a change of which a stream is told, and its look, allocate %v times, want 2", n)
-	}
-	s.Leave()
-	if n := testing.AllocsPerRun(100, func() {
-		r.Put("b", plan{})
-		r.Delete("b")
-	}); n != 3 {
-		t.Errorf("a creation and a deletion allocate %v times, want 3", n)
+		t.Errorf("a change and its look allocate %v times, want 2", n)
 	}
 }

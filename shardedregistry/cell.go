@@ -38,10 +38,6 @@ type cellMeta[K comparable] struct {
 	// kept says that the cell is dead, that its deleter has told all watchers that I11
 	// in DESIGN.md names, and that it has left the cell in the table for them.
 	kept bool
-
-	// gone says that the cell is dead, and has left the table or is about to: it
-	// takes no subscription any more. Only with Config.Transitions.
-	gone bool
 }
 
 func (m *cellMeta[K]) now() cellMeta[K] {
@@ -154,7 +150,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 // replaceableCell reports whether a cell that holds rec, a dead record or an intent, may
 // be replaced in the table; if not, helpReplace comes first.
 func (rt *root[K]) replaceableCell(rec *record) bool {
-	return !rec.intent() && (rt.transitions == nil || rt.transitions.published(rec))
+	return !rec.intent() && (rt.history == nil || rt.historyOf(rec).revision.Load() != 0)
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
@@ -169,7 +165,7 @@ func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
 		return
 	}
 	rt.date(rec)
-	rt.transitions.enqueue(rt.subscribers.Load(), k, c, rec)
+	rt.recall(k, c, rec)
 }
 
 // supersede lets fresh, in which rec will be the first record, replace a cell in the table
@@ -177,9 +173,6 @@ func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
 // returns the version above which rec begins, and who is to be told of the new cell. The
 // caller holds the mutex of the bucket.
 func (rt *root[K]) supersede(fresh *cell[K], rec *record, old *cell[K], dead *record, floor Version) (last Version, heirs subscriptions[K]) {
-	if rt.transitions != nil {
-		floor = 0 // so that the versions of a chain are consecutive
-	}
 	if rec != nil {
 		rt.follow(rec, dead)
 	}
@@ -190,12 +183,7 @@ func (rt *root[K]) supersede(fresh *cell[K], rec *record, old *cell[K], dead *re
 // the dead one, and returns them. A watcher that has not yet looked at the deletion
 // will find what c holds: a key that comes and goes takes one subscription.
 func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
-	var old *cellMeta[K]
-	if rt.transitions != nil {
-		old = rt.transitions.end(dead)
-	} else {
-		old = dead.meta.Load()
-	}
+	old := dead.meta.Load()
 	if old == nil || old.subscriptions == nil {
 		return nil
 	}
@@ -211,6 +199,7 @@ func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
 // meanwhile a creator may replace the dead cell.
 func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 	rt.check(k, old)
+	rt.recall(k, c, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any collector joined that might miss it.
 	dead := rt.tombstone(rt.snapshotting(), old)
@@ -244,7 +233,7 @@ func (rt *root[K]) helpBury(k hkey[K], c *cell[K], dead *record) {
 // leave takes the dead cell c of k out of the table, or leaves it there for those that
 // need it.
 func (rt *root[K]) leave(k hkey[K], c *cell[K], dead *record, needed bool) {
-	if needed || !rt.closeCell(c, dead) {
+	if needed {
 		rt.keepInTable(k, c)
 	} else {
 		rt.unlink(k, c, dead)
@@ -272,17 +261,23 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 // tell tells all that subscribe that rec was stored in the cell c of k, and reports
 // whether a watcher will look at k. Several calls do no harm.
 func (rt *root[K]) tell(k hkey[K], c *cell[K], rec *record) (awaited bool) {
-	s := rt.subscribers.Load()
-	if rt.transitions != nil {
-		rt.transitions.enqueue(s, k, c, rec)
+	if rt.history != nil {
+		rt.history.remember(rt, c.named(k.Hash), rec)
 	}
-	if s != nil {
-		if s.history != nil {
-			s.history.remember(rt, k, c, rec)
-		}
+	if s := rt.subscribers.Load(); s != nil {
 		awaited = rt.notify(s, k)
 	}
 	return awaited
+}
+
+// recall makes sure that the change that has stored rec in c, and has its date, is remembered,
+// where changes are. Each operation remembers what it has stored, and calls recall for what it
+// is about to replace, as another caller may have stalled. So the changes of a key are
+// remembered in their order.
+func (rt *root[K]) recall(k hkey[K], c *cell[K], rec *record) {
+	if rt.history != nil && rt.historyOf(rec).revision.Load() == 0 {
+		rt.history.remember(rt, c.named(k.Hash), rec)
+	}
 }
 
 // keepInTable is called by the deleter of k's cell c, instead of unlinking it, when
@@ -320,16 +315,9 @@ func (rt *root[K]) tidy(k hkey[K], rank uint64) {
 	if now.subscriptions != nil && now.subscriptions.needed(rec, rank) {
 		return
 	}
-	if (rec.word&datedBit == 0 || !rt.settle(rec)) && rt.closeCell(c, rec) {
+	if rec.word&datedBit == 0 || !rt.settle(rec) {
 		rt.unlink(k, c, rec)
 	}
-}
-
-// closeCell makes sure that no subscription is added to c, which is dead, before it is
-// unlinked, and reports whether it may be. Without Config.Transitions a writer that
-// comes late may add one in vain.
-func (rt *root[K]) closeCell(c *cell[K], dead *record) bool {
-	return rt.transitions == nil || rt.transitions.close(c, dead)
 }
 
 // unlink takes the dead cell c of k out of the table, if no creator has replaced it.

@@ -175,10 +175,11 @@ func TestComputeLeaves(t *testing.T) {
 // What Compute changes, and nothing else, is told to a stream, found by an index,
 // and in snapshots from then on.
 func TestComputeIsToldOf(t *testing.T) {
-	r := transitions(shardedregistry.Config[string, int]{
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+		History: 64,
 		Indexes: map[string]func(string, int) []string{"parity": func(_ string, v int) []string { return []string{key(v % 2)} }},
 	})
-	s := shardedregistry.OpenStream(r, 100)
+	s := shardedregistry.OpenFeed(r)
 	found := func(parity int) (n int) {
 		for range r.ByIndex("parity", key(parity)) {
 			n++
@@ -205,13 +206,12 @@ func TestComputeIsToldOf(t *testing.T) {
 		if err != step.err || found(0) != step.even || found(1) != step.odd {
 			t.Errorf("%v: %v, %d even and %d odd", step, err, found(0), found(1))
 		}
-		wantEvents(t, drain(t, s), step.want...)
+		events, _ := s.Drain()
+		wantEvents(t, events, step.want...)
 	}
-	s.Leave()
 	if before.Len() != 0 || r.Snapshot().Len() != 0 {
 		t.Error("a snapshot has a key")
 	}
-	wantForgotten(t, r)
 }
 
 // Workers that count up to a limit and then delete lose no count.

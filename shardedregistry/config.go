@@ -141,18 +141,14 @@ type Config[K comparable, V any] struct {
 	// chosen by the hash of the key.
 	TTL func(K, V) time.Duration
 
-	// Transitions makes Stream possible. Each value that is stored, and each
-	// deletion, then takes 16 bytes more, and each change costs some more loads
-	// and two or three more stores, also while no loop is running.
-	Transitions bool
-
 	// History is how many changes are remembered for WatchFrom, rounded up to a
 	// power of two. 0 remembers none. Negative numbers and numbers above
-	// 16,777,216 are errors. A change that is remembered takes 24 bytes and the
-	// key, in blocks of Go's allocator, and 8 bytes more from the beginning; what
-	// its value refers to is not kept. Each change of any key then writes one
-	// counter, which writers of different keys contend for, and wakes the loops
-	// over WatchFrom that sleep. UpdateIf and DeleteIf are lock-free then.
+	// 16,777,216 are errors. A change that is remembered keeps its key and what was
+	// stored, or, of a deletion, what was there before; it takes 32 bytes besides, in
+	// blocks of Go's allocator, and 8 bytes more from the beginning. Each entity takes
+	// 16 bytes more. Each change of any key then writes one counter, which writers of
+	// different keys contend for, and wakes the loops over WatchFrom that sleep.
+	// UpdateIf and DeleteIf are lock-free then.
 	History int
 }
 

@@ -29,9 +29,6 @@ var (
 	// of its transaction, in run after run, so that its result was out of date each time. Contention with other
 	// goroutines alone is never the reason.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
-	// ErrLagged reports that more changes waited for a loop over Stream than its
-	// limit. The error yielded is a [*LaggedError].
-	ErrLagged = errors.New("shardedregistry: too many changes wait for the loop")
 	// ErrCompacted reports that changes after a revision are no longer
 	// remembered. The error yielded is a [*CompactedError].
 	ErrCompacted = errors.New("shardedregistry: changes after the revision are forgotten")
@@ -119,18 +116,6 @@ func (e *UniqueError) Error() string {
 
 // Unwrap returns [ErrNotUnique].
 func (e *UniqueError) Unwrap() error { return ErrNotUnique }
-
-// LaggedError is the last error that a loop over Stream yields, when more
-// changes than its limit wait for it. It matches [ErrLagged].
-type LaggedError struct {
-	Limit int // the limit of the loop
-}
-
-// Error shows the limit.
-func (e *LaggedError) Error() string { return fmt.Sprintf("%v: more than %d", ErrLagged, e.Limit) }
-
-// Unwrap returns [ErrLagged].
-func (e *LaggedError) Unwrap() error { return ErrLagged }
 
 // CompactedError is the last error that a loop over WatchFrom yields, when
 // Config.History was too small to remember the changes that it has yet to read.

@@ -78,14 +78,14 @@ func freshLeased[V any](s layout) func(snapshotting bool) *record {
 			return &new(boxed[leasedRecord[indexedRecord], V]).head.head.record
 		case s == isIndexed:
 			return withDate(&new(boxed[leasedRecord[datedIndexedRecord], V]).head.head.record)
-		case s == isLinked && !snapshotting:
-			return &new(boxed[leasedRecord[linkedRecord], V]).head.head.record
-		case s == isLinked:
-			return withDate(&new(boxed[leasedRecord[datedLinkedRecord], V]).head.head.record)
+		case s == isRecorded && !snapshotting:
+			return &new(boxed[leasedRecord[recordedRecord], V]).head.head.record
+		case s == isRecorded:
+			return withDate(&new(boxed[leasedRecord[datedRecordedRecord], V]).head.head.record)
 		case !snapshotting:
-			return &new(boxed[leasedRecord[indexedLinkedRecord], V]).head.head.record
+			return &new(boxed[leasedRecord[indexedRecordedRecord], V]).head.head.record
 		}
-		return withDate(&new(boxed[leasedRecord[datedIndexedLinkedRecord], V]).head.head.record)
+		return withDate(&new(boxed[leasedRecord[datedIndexedRecordedRecord], V]).head.head.record)
 	}
 }
 
@@ -107,8 +107,8 @@ func (c *Config[K, V]) expirer(s layout) expirer[K] {
 	if s&isIndexed != 0 {
 		x.parts += indexedSize
 	}
-	if s&isLinked != 0 {
-		x.parts += linkedSize
+	if s&isRecorded != 0 {
+		x.parts += recordedSize
 	}
 	return x
 }
@@ -212,6 +212,7 @@ func (x *expiry[K]) expire(rt *root[K], c *cell[K]) {
 // killExpired is kill for a timer, or who helps it. The deadline of old has become expired,
 // so nobody renews it. No function of the user's runs.
 func killExpired[K comparable](rt *root[K], k hkey[K], c *cell[K], old *record) bool {
+	rt.recall(k, c, old)
 	dead := rt.tombstone(rt.snapshotting(), old) // in this order, as in kill
 	dead.word |= expiredBit
 	if !c.rec.CompareAndSwap(old, dead) {

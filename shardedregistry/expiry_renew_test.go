@@ -120,7 +120,7 @@ func TestRenewFails(t *testing.T) {
 func TestRenewWithoutTTL(t *testing.T) {
 	var zero shardedregistry.Registry[string, int]
 	for name, r := range map[string]*shardedregistry.Registry[string, int]{
-		"zero": &zero, "indexed": shardedregistry.MustNew(config{Transitions: true}),
+		"zero": &zero, "indexed": shardedregistry.MustNew(config{History: 1024}),
 	} {
 		func() {
 			defer func() {

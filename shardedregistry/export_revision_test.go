@@ -9,11 +9,41 @@ func OpenRevisions[K comparable, V any](r *Registry[K, V], after Revision, filte
 	return Revisions[K, V]{newRevisionReader(rt, after, rt.interest(filters))}
 }
 
-// Next returns the next change, or a zero one if there is none.
+// Next returns the next change or bookmark, or a zero one if there is none.
 func (r Revisions[K, V]) Next() (Change[K, V], error) {
-	change, rec, err := r.rr.next()
-	if change == nil {
-		return Change[K, V]{}, err
+	change, err := r.rr.next()
+	switch {
+	case change != nil:
+		return changeOf[V](r.rr.root, change), nil
+	case err == nil && r.rr.bookmarkDue():
+		return Change[K, V]{Revision: r.rr.bookmark(), Bookmark: true}, nil
 	}
-	return Change[K, V]{changeEvent[V](r.rr.root, change, rec), change.revision}, nil
+	return Change[K, V]{}, err
+}
+
+// A Feed is a loop over WatchFrom that begins now.
+type Feed[K comparable, V any] struct{ Revisions[K, V] }
+
+// OpenFeed begins a Feed.
+func OpenFeed[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Feed[K, V] {
+	return Feed[K, V]{OpenRevisions(r, r.install().history.revision(), filters...)}
+}
+
+// Drain returns the changes that there are, without the values of what was deleted, and whether
+// any are lost.
+func (f Feed[K, V]) Drain() (events []Event[K, V], lost bool) {
+	for {
+		switch change, err := f.Next(); {
+		case err != nil:
+			return events, true
+		case change.Bookmark:
+		case change.Revision == 0:
+			return events, false
+		default:
+			if change.Deleted {
+				change.Event.Value = *new(V)
+			}
+			events = append(events, change.Event)
+		}
+	}
 }

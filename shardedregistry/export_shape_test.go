@@ -7,7 +7,7 @@ import "unsafe"
 func Gaps[V any]() [8]uintptr {
 	return [8]uintptr{
 		gap[record, V](), gap[datedRecord, V](), gap[indexedRecord, V](), gap[datedIndexedRecord, V](),
-		gap[linkedRecord, V](), gap[datedLinkedRecord, V](), gap[indexedLinkedRecord, V](), gap[datedIndexedLinkedRecord, V](),
+		gap[recordedRecord, V](), gap[datedRecordedRecord, V](), gap[indexedRecordedRecord, V](), gap[datedIndexedRecordedRecord, V](),
 	}
 }
 

@@ -239,7 +239,7 @@ type Watcher[K comparable, V any] struct{ w *watcher[K] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
-	return Watcher[K, V]{newWatcher(r.install(), interest[K]{all: true}, nil)}
+	return Watcher[K, V]{newWatcher(r.install(), interest[K]{all: true})}
 }
 
 // Run yields events, until yield returns false or ctx is done.
@@ -381,7 +381,7 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 // SubscribeFiltered is Subscribe by a loop with filters.
 func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Watcher[K, V] {
 	rt := r.install()
-	return Watcher[K, V]{newWatcher(rt, rt.interest(filters), nil)}
+	return Watcher[K, V]{newWatcher(rt, rt.interest(filters))}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has

@@ -158,21 +158,6 @@ func TestStressFingerprint(t *testing.T) {
 	}
 }
 
-// A stream that tells of a key after its deletion leaves no fingerprint of it.
-func TestFingerprintOfWhatIsStreamed(t *testing.T) {
-	r := transitions(shardedregistry.Config[string, list]{Fingerprint: describe})
-	s := shardedregistry.OpenStream(r, 10)
-	mustPut(t, r, "a", of(1))
-	r.Delete("a")
-	if events, _ := s.Drain(); len(events) != 2 {
-		t.Errorf("yielded are %v", events)
-	}
-	s.Leave()
-	if n := shardedregistry.Imprints(r); n != 0 {
-		t.Errorf("%d imprints are kept of no keys", n)
-	}
-}
-
 // A deleter that stalls does not take the fingerprint of the key's next life with it.
 func TestFingerprintOfANextLife(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, list]{Fingerprint: describe})

@@ -52,8 +52,8 @@ func TestFirstLookProtocols(t *testing.T) {
 		{"ByIndex", func(r *names) int {
 			return misused("not in Config", func() { r.ByIndex("none", "value") })
 		}},
-		{"Stream", func(r *names) int {
-			return misused("without Config.Transitions", func() { r.Stream(context.Background(), 1) })
+		{"WatchFrom", func(r *names) int {
+			return misused("without Config.History", func() { r.WatchFrom(context.Background(), 0) })
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

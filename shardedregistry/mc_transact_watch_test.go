@@ -75,7 +75,7 @@ func TestTransactWatched(t *testing.T) {
 	}
 }
 
-// A stream yields every change of each key in order.
+// WatchFrom yields every change of each key in order.
 func TestTransactStreamed(t *testing.T) {
 	for _, tt := range transactTold {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,23 +83,22 @@ func TestTransactStreamed(t *testing.T) {
 			if len(tt.threads) > 2 {
 				cfg.Preemptions = 1
 			}
-			cfg.Operations = operations(tt.threads, "Stream")
+			cfg.Operations = operations(tt.threads, "WatchFrom")
 			mc.Check(t, cfg, func(m *mc.M) {
-				r := streamed(tt.first)
-				s := shardedregistry.OpenStream(r, plenty)
+				r := remembered(64, tt.first)
+				s := shardedregistry.OpenFeed(r)
 				var seen []news
 				m.Go(func() { seen, _ = s.Drain() })
 				for _, calls := range tt.threads {
 					doing(m, r, calls)
 				}
 				m.Final(func() {
-					rest, lagged := s.Drain()
-					if lagged {
-						m.Failf("the stream has lagged")
+					rest, lost := s.Drain()
+					if lost {
+						m.Failf("changes are lost")
 					}
 					told(m, r, append(seen, rest...), true)
-					s.Leave()
-					drained(m, r)
+					clean(m, r)
 				})
 			})
 		})

@@ -10,25 +10,20 @@ import (
 type layout uint8
 
 const (
-	isIndexed layout = 1 << iota // index keys, because there are constraints
-	isLinked                     // a history, because there are transitions
-	isLeased                     // a lease, because there is a time to live
+	isIndexed  layout = 1 << iota // index keys, because there are constraints
+	isRecorded                    // a history, because changes are remembered
+	isLeased                      // a lease, because there is a time to live
 )
 
-// history is the part that each record has with Config.Transitions: what streams need
-// to know of the past of a key.
+// history is the part that each record has with Config.History.
 type history struct {
-	// prev is what the key held before, dead or alive, also in an earlier cell;
-	// nil if there was nothing or no stream needs it. Set before publication,
-	// then nil, once, by a teller of the record or a loop that has read it for a
-	// stream.
-	prev atomics.Pointer[record]
+	// revision is 0 until the change that has stored the record is in the changelog, and
+	// then its revision. Set by CAS, by all that find the change there. Nobody replaces the
+	// record before.
+	revision atomics.Uint64
 
-	// published becomes 1 when every stream that had joined before the record took
-	// effect has, or has had, a cursor whose pos is before the record; all older records
-	// in the chain of prev have 1 by then. Set by all tellers of the record or of a newer
-	// one. Creators read it under a bucket's mutex.
-	published atomics.Uint32
+	// last is what a dead record has replaced. It never changes.
+	last *record
 }
 
 // dated is the part of a record that was stored while a snapshot was being taken: a
@@ -72,19 +67,19 @@ type (
 		keys []indexKey
 		datedRecord
 	}
-	linkedRecord struct {
+	recordedRecord struct {
 		history history
 		record
 	}
-	datedLinkedRecord struct {
+	datedRecordedRecord struct {
 		history history
 		datedRecord
 	}
-	indexedLinkedRecord struct {
+	indexedRecordedRecord struct {
 		history history
 		indexedRecord
 	}
-	datedIndexedLinkedRecord struct {
+	datedIndexedRecordedRecord struct {
 		history history
 		datedIndexedRecord
 	}
@@ -98,9 +93,9 @@ func withDate(rec *record) *record {
 
 // What a part takes before the record.
 const (
-	datedSize   = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
-	indexedSize = unsafe.Sizeof(indexedRecord{}) - unsafe.Sizeof(record{})
-	linkedSize  = unsafe.Sizeof(linkedRecord{}) - unsafe.Sizeof(record{})
+	datedSize    = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
+	indexedSize  = unsafe.Sizeof(indexedRecord{}) - unsafe.Sizeof(record{})
+	recordedSize = unsafe.Sizeof(recordedRecord{}) - unsafe.Sizeof(record{})
 )
 
 // before returns what lies size bytes before r.
@@ -139,16 +134,16 @@ func (r *record) indexed() *[]indexKey {
 	return (*[]indexKey)(r.before(size))
 }
 
-// history returns the history of r. It is called only where there are transitions.
-func (rt streams[K]) history(r *record) *history {
-	size := linkedSize
+// historyOf returns the history of r. It is called only where changes are remembered.
+func (rt *root[K]) historyOf(r *record) *history {
+	size := recordedSize
 	if r.word&datedBit != 0 {
 		size += datedSize
 	}
 	if rt.constraints != nil && !r.dead() {
 		size += indexedSize
 	}
-	// Safety: where there are transitions, freshLarge alone makes live records, and
+	// Safety: where changes are remembered, freshLarge alone makes live records, and
 	// tombstone dead ones, each with its history before all that is counted here.
 	return (*history)(r.before(size))
 }
@@ -160,22 +155,23 @@ func (rt *root[K]) link(rec, old *record, m word) {
 	if rec.word&datedBit != 0 {
 		rec.dated().prev.Store(old)
 	}
-	if rt.transitions != nil {
-		rt.transitions.follow(rec, old)
-	}
 }
 
 // tombstone returns a dead record to store in place of old. It has no value.
 func (rt *root[K]) tombstone(snapshotting bool, old *record) (rec *record) {
 	switch {
-	case rt.transitions != nil:
-		rec = rt.transitions.tombstone(snapshotting)
+	case rt.history != nil && snapshotting:
+		rec = withDate(&new(datedRecordedRecord).record)
+	case rt.history != nil:
+		rec = &new(recordedRecord).record
 	case snapshotting:
 		rec = withDate(&new(datedRecord).record)
 	default:
 		rec = new(record)
 	}
-	rt.link(rec, old, old.deleted())
+	if rt.link(rec, old, old.deleted()); rt.history != nil {
+		rt.historyOf(rec).last = old
+	}
 	return rec
 }
 
@@ -209,7 +205,7 @@ func fresh[V any, K comparable](rt *root[K], snapshotting bool) *record {
 }
 
 // freshLarge returns a function that makes records with the parts of a layout. The
-// core keeps it: only a registry that was made with constraints or transitions needs
+// core keeps it: only a registry that was made with constraints or a history needs
 // it.
 func freshLarge[V any](s layout) func(snapshotting bool) *record {
 	if s&isLeased != 0 {
@@ -221,14 +217,14 @@ func freshLarge[V any](s layout) func(snapshotting bool) *record {
 			return &new(boxed[indexedRecord, V]).head.record
 		case s == isIndexed:
 			return withDate(&new(boxed[datedIndexedRecord, V]).head.record)
-		case s == isLinked && !snapshotting:
-			return &new(boxed[linkedRecord, V]).head.record
-		case s == isLinked:
-			return withDate(&new(boxed[datedLinkedRecord, V]).head.record)
+		case s == isRecorded && !snapshotting:
+			return &new(boxed[recordedRecord, V]).head.record
+		case s == isRecorded:
+			return withDate(&new(boxed[datedRecordedRecord, V]).head.record)
 		case !snapshotting:
-			return &new(boxed[indexedLinkedRecord, V]).head.record
+			return &new(boxed[indexedRecordedRecord, V]).head.record
 		}
-		return withDate(&new(boxed[datedIndexedLinkedRecord, V]).head.record)
+		return withDate(&new(boxed[datedIndexedRecordedRecord, V]).head.record)
 	}
 }
 

@@ -69,22 +69,15 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		special |= isIndexed
 		rt.constraints = constrained[K]{cs}
 	}
-	if config.Transitions {
-		special |= isLinked
-		rt.transitions = newStreams(rt)
+	if history != 0 {
+		special |= isRecorded
+		rt.history = newChangelog[K](history)
 	}
 	if rt.expiry = config.expirer(special); rt.expiry != nil {
 		special |= isLeased
 	}
 	if special != 0 {
 		rt.large = freshLarge[V](special)
-	}
-	if history != 0 {
-		rt.history = newChangelog[K](history)
-		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] {
-			s.history = rt.history
-			return s
-		})
 	}
 	rt.ease()
 	r := new(Registry[K, V])

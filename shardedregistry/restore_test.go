@@ -35,10 +35,10 @@ func TestRestore(t *testing.T) {
 		"plain":       {},
 		"one shard":   {Shards: 1},
 		"shards":      {Shards: 512},
-		"transitions": {Transitions: true},
+		"transitions": {History: 1024},
 		"normalised":  {Normalize: normalize},
 		"indexed":     {Indexes: map[string]func(string, int) []string{"all": func(string, int) []string { return []string{"x"} }}},
-		"unique":      {UniqueIndexes: map[string]func(string, int) []string{"v": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }}, Transitions: true},
+		"unique":      {UniqueIndexes: map[string]func(string, int) []string{"v": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }}, History: 1024},
 		"guarded":     {Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,11 +91,11 @@ func TestRestore(t *testing.T) {
 
 // A loop from the beginning shows what was restored, with the versions that it has.
 func TestRestoreIsRemembered(t *testing.T) {
-	for _, c := range []config{{History: 4}, {History: 4, Shards: 1, Transitions: true}, {History: 4, Shards: 1, Fingerprint: strconv.Itoa, Clone: func(v int) int { return v }}} {
+	for _, c := range []config{{History: 4}, {History: 4, Shards: 1}, {History: 4, Shards: 1, Fingerprint: strconv.Itoa, Clone: func(v int) int { return v }}} {
 		r := restored(t, c, 0, entry{"a", 1, 1}, entry{"b", 2, 70}, entry{"c", 3, 3})
 		mustPut(t, r, "c", 4)
 		mustPut(t, r, "d", 5)
-		for _, begin := range []shardedregistry.Revision{0, revision(r) - 4} {
+		for _, begin := range []shardedregistry.Revision{0, r.Revision() - 4} {
 			var got []entry
 			for c, err := range r.WatchFrom(t.Context(), begin) {
 				if err != nil {
@@ -105,7 +105,7 @@ func TestRestoreIsRemembered(t *testing.T) {
 					break
 				}
 			}
-			if want := []entry{{"b", 2, 70}, {"c", 4, 4}, {"d", 5, 71}}; !slices.Equal(got, want) {
+			if want := []entry{{"b", 2, 70}, {"c", 3, 3}, {"c", 4, 4}, {"d", 5, 71}}; !slices.Equal(got, want) {
 				t.Errorf("from %d on there are %v, want %v", begin, got, want)
 			}
 		}

@@ -13,8 +13,7 @@ import (
 // of another registry, and from one from before a restart, with a chance of
 // 32,766 in 32,767. The zero Revision is that of no change.
 //
-// Revisions follow the order of changes of one key. A change that its key had
-// left behind when it was to be remembered has none.
+// The revisions of the changes of one key follow the order of these changes.
 type Revision uint64
 
 const (
@@ -25,21 +24,20 @@ const (
 // rememberer has the methods of a changelog that all programs link which make a registry.
 // Like a constrainer it is an interface that New alone puts something into.
 type rememberer[K comparable] interface {
-	// remember appends the change of k that stored rec in c, unless k holds something
-	// else by now.
-	remember(rt *root[K], k hkey[K], c *cell[K], rec *record)
+	// remember appends the change of k that has stored rec, unless another caller does.
+	remember(rt *root[K], k hkey[K], rec *record)
 	// revision returns that of the last change.
 	revision() Revision
 }
 
-// changelog has the last changes of a registry, by their revisions: those of a key in the
-// order of its versions, and the last of each key when no operation is in progress, as
-// long as it is remembered.
+// changelog has the last changes of a registry, by their revisions: each change of a key
+// whose call has returned once, and those of one key in the order of its versions.
 type changelog[K comparable] struct {
 	start Revision // that no change has, before the first
 
 	// last is the revision of the last change, or the one before, whose successor is in
-	// its slot. Whoever finds that moves it on by CAS.
+	// its slot. Whoever finds that finishes it: gives the record its revision, and then
+	// moves last on, both by CAS.
 	last atomics.Uint64
 
 	// slots has the change of revision r at r modulo its length, a power of two, until a
@@ -52,7 +50,7 @@ type changelog[K comparable] struct {
 // remembered is a change. It is immutable once it is in its slot.
 type remembered[K comparable] struct {
 	key      hkey[K]
-	word     word // of the record that was stored
+	rec      *record // that was stored
 	revision Revision
 }
 
@@ -72,41 +70,35 @@ func (l *changelog[K]) slot(r Revision) *atomics.Pointer[remembered[K]] {
 
 func (l *changelog[K]) revision() Revision { return Revision(l.last.Load()) }
 
-// remember is retried only when another change was appended.
-//
-// The key is looked at after last was read, and the slot after last is free until the CAS.
-// So if a later change of the key is there before this one, its record was stored before
-// the look, which finds it, and this one is left out. The last change of a key is never
-// left out.
-func (l *changelog[K]) remember(rt *root[K], k hkey[K], c *cell[K], rec *record) {
-	change := &remembered[K]{key: k, word: rec.word}
-	for {
+// remember appends a change once, however many callers do: whoever has read last has found
+// the changes up to there finished, and then finds whether this one is among them. All wake
+// the loops, as another caller may have stalled before. It is retried only when another change
+// was appended.
+func (l *changelog[K]) remember(rt *root[K], k hkey[K], rec *record) {
+	for mine := (&remembered[K]{key: k, rec: rec}); ; {
 		last := l.last.Load()
-		if !rt.holds(k, c, rec) {
-			return
-		}
-		change.revision = Revision(last + 1)
-		slot := l.slot(change.revision)
-		old := slot.Load()
-		free := old == nil || old.revision < change.revision
-		appended := free && slot.CompareAndSwap(old, change)
-		l.last.CompareAndSwap(last, last+1)
-		if appended {
+		if rt.historyOf(rec).revision.Load() != 0 {
 			break
 		}
+		mine.revision = Revision(last + 1)
+		slot := l.slot(mine.revision)
+		switch there := slot.Load(); {
+		case there != nil && there.revision == mine.revision:
+			l.finish(rt, there)
+			continue
+		case there != nil && there.revision > mine.revision || !slot.CompareAndSwap(there, mine):
+			continue
+		}
+		l.finish(rt, mine)
+		break
 	}
 	l.waker.Wake()
 }
 
-// holds reports whether k holds rec, which an operation has stored in c. A dead record
-// stays in c for ever, and a transaction that found it may put it in another cell.
-func (rt *root[K]) holds(k hkey[K], c *cell[K], rec *record) bool {
-	if rec.dead() {
-		if c = rt.cells.Load(k); c == nil {
-			return false // the call that has unlinked it has told of it
-		}
-	}
-	return resolved(c.rec.Load()) == rec
+// finish makes a change, which is in its slot, the last one, unless it was.
+func (l *changelog[K]) finish(rt *root[K], change *remembered[K]) {
+	rt.historyOf(change.rec).revision.CompareAndSwap(0, uint64(change.revision))
+	l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision))
 }
 
 // oldest returns the revision before the oldest change that is remembered.
@@ -115,7 +107,7 @@ func (l *changelog[K]) oldest() Revision {
 }
 
 // after returns the change after revision at, or nil if there is none yet.
-func (l *changelog[K]) after(at Revision) (*remembered[K], error) {
+func (l *changelog[K]) after(rt *root[K], at Revision) (*remembered[K], error) {
 	switch last := l.revision(); {
 	case at < l.start || at > last:
 		return nil, &UnknownRevisionError{at}
@@ -124,7 +116,7 @@ func (l *changelog[K]) after(at Revision) (*remembered[K], error) {
 	}
 	change := l.slot(at + 1).Load()
 	if change.revision != at+1 {
-		l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision)) // so that oldest counts it
+		l.finish(rt, change) // so that oldest counts it
 		return nil, &CompactedError{at, l.oldest()}
 	}
 	return change, nil
@@ -136,17 +128,4 @@ func (l *changelog[K]) sleep(ctx context.Context, at Revision) {
 	if l.revision() == at {
 		_ = e.WaitContext(ctx) // the loop asks ctx
 	}
-}
-
-// current returns what its key holds, if that is still what change tells of, or was
-// deleted since change told of its deletion: a nil record then.
-func (rt *root[K]) current(change *remembered[K]) (rec *record, ok bool) {
-	c := rt.cells.Load(change.key)
-	if c == nil {
-		return nil, change.word.dead()
-	}
-	if rec = rt.held(c); rec == nil {
-		return nil, change.word.dead()
-	}
-	return rec, rec.version() == change.word.version()
 }

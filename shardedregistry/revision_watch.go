@@ -10,24 +10,42 @@ import (
 // Change is an event with its revision, by which a loop over WatchFrom can go on
 // after it.
 type Change[K comparable, V any] struct {
-	Event[K, V]
-	Revision Revision
+	Event[K, V] // Value is the last one, if Deleted
+	Revision    Revision
+
+	// Bookmark says that there is no event: a loop with filters has read as far as
+	// Revision, and may go on after it.
+	Bookmark bool
 }
 
-// WatchFrom returns an iterator over the keys that have changed since a revision
-// and those that change from now on, in a registry that was made with
-// Config.History. It is for a caller that has lost its loop, or that begins with
-// a snapshot: the revision is that of the last change that it has seen, or
-// [Snapshot.Revision]. With 0 the loop begins with the oldest change that is
-// remembered.
+// Revision returns the revision of the last change of any key that is remembered, or 0
+// without Config.History. A loop over WatchFrom that begins after it yields each change
+// whose call begins after Revision has returned.
 //
-// Every change with a later revision is yielded, in the order of revisions,
-// unless its key holds something else by the time the loop gets to it. Then the
-// later change follows. So the versions that a loop yields for a key increase,
-// and what a key holds in the end, or its deletion, is never missed. A deletion
-// may be yielded although the key has come and gone since, and twice with the
-// same version if a transaction has used the key meanwhile. After a snapshot the
-// loop may repeat what that contains, with the same versions.
+// Revision is wait-free. It takes effect by one load.
+func (r *further[K, V]) Revision() Revision {
+	// LP(Revision): this load.
+	if rt := r.root.Load(); rt != nil && rt.history != nil {
+		return rt.history.revision()
+	}
+	return 0
+}
+
+// WatchFrom returns an iterator over all changes since a revision, and those from now
+// on, in a registry that was made with Config.History. Where a loop over Watch skips what
+// a key held only for a while, a loop over WatchFrom yields it. It is also for a caller that
+// has lost its loop, or that begins with a snapshot: the revision is that of the last change
+// that it has seen, [Registry.Revision], or [Snapshot.Revision]. With 0 the loop begins with
+// the oldest change that is remembered.
+//
+// Every change is yielded once, in the order of revisions. Those of one key have consecutive
+// versions from its creation to its deletion. A change is yielded when its call has returned,
+// or before. After a snapshot the loop may begin with changes that it contains: skip those
+// whose version is not above what the snapshot has for the key.
+//
+// With filters, the loop yields the changes of the keys that one of them accepts. So that its
+// caller need not go back far, it yields a bookmark after it has skipped an eighth of
+// Config.History.
 //
 // When changes that the loop has not come to are forgotten, it yields a zero
 // Change with a [*CompactedError], which matches [ErrCompacted], and ends. The
@@ -36,9 +54,7 @@ type Change[K comparable, V any] struct {
 // that the registry has not reached, or one of another registry, gives an
 // [*UnknownRevisionError], which matches [ErrUnknownRevision].
 //
-// No operation waits for a loop. A loop keeps nothing of the keys that it
-// yields. Each change of any key wakes it, and it skips those that its filters
-// do not accept.
+// No operation waits for a loop. Each change of any key wakes it.
 //
 //	for {
 //		state := plans.Snapshot()
@@ -47,7 +63,9 @@ type Change[K comparable, V any] struct {
 //			if err != nil {
 //				break // take a new snapshot
 //			}
-//			apply(change)
+//			if e, ok := state.Lookup(change.Key); !ok || change.Version > e.Version {
+//				apply(change) // else the snapshot has it
+//			}
 //		}
 //		if ctx.Err() != nil {
 //			return
@@ -57,8 +75,7 @@ type Change[K comparable, V any] struct {
 // WatchFrom panics if ctx is nil, or if the registry is without Config.History.
 //
 // WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It
-// takes effect when the loop begins, and, for each change, when the key's record
-// is read.
+// takes effect when the loop begins; each change has taken effect before it is yielded.
 func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
 	rt := r.root.Load()
 	switch {
@@ -71,26 +88,31 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 	return func(yield func(Change[K, V], error) bool) {
 		rr := newRevisionReader(rt, after, rt.interest(filters))
 		for ctx.Err() == nil {
-			change, rec, err := rr.next()
+			change, err := rr.next()
 			switch {
 			case err != nil:
 				yield(Change[K, V]{}, err)
 				return
+			case change == nil && rr.bookmarkDue():
+				if !yield(Change[K, V]{Revision: rr.bookmark(), Bookmark: true}, nil) {
+					return
+				}
 			case change == nil:
 				rr.log.sleep(ctx, rr.at)
-			case !yield(Change[K, V]{changeEvent[V](rt, change, rec), change.revision}, nil):
+			case !yield(changeOf[V](rt, change), nil):
 				return
 			}
 		}
 	}
 }
 
-// changeEvent returns the event of a change, whose key holds rec, or nothing if that is nil.
-func changeEvent[V any, K comparable](rt *root[K], change *remembered[K], rec *record) Event[K, V] {
-	if rec == nil {
-		return Event[K, V]{Key: change.key.Key, Version: change.word.version(), Deleted: true, Expired: change.word.expired()}
+// changeOf returns a change as users get it.
+func changeOf[V any, K comparable](rt *root[K], change *remembered[K]) Change[K, V] {
+	e := eventOf[V](rt, change.key, change.rec)
+	if e.Deleted {
+		e.Value = out[V](rt, change.key, rt.historyOf(change.rec).last)
 	}
-	return eventOf[V](rt, change.key, rec)
+	return Change[K, V]{Event: e, Revision: change.revision}
 }
 
 // revisionReader is a loop over WatchFrom. It belongs to the loop's goroutine.
@@ -99,6 +121,7 @@ type revisionReader[K comparable] struct {
 	log      *changelog[K]
 	interest interest[K]
 	at       Revision // of the last change that it has read
+	yielded  Revision // the last one that its caller knows
 	begun    bool     // it has read what there was to begin with
 }
 
@@ -107,29 +130,41 @@ func newRevisionReader[K comparable](rt *root[K], after Revision, in interest[K]
 	if !rr.begun {
 		rr.at = rr.log.oldest()
 	}
+	rr.yielded = rr.at
 	return rr
 }
 
-// next returns the next change to yield, with what its key holds, or nil if there is none
-// yet.
-func (rr *revisionReader[K]) next() (*remembered[K], *record, error) {
+// bookmarkDue reports whether the caller should know that the loop has come this far.
+func (rr *revisionReader[K]) bookmarkDue() bool {
+	return rr.at-rr.yielded >= max(1, Revision(len(rr.log.slots)/8))
+}
+
+// bookmark returns the revision of a bookmark.
+func (rr *revisionReader[K]) bookmark() Revision {
+	rr.yielded = rr.at
+	return rr.at
+}
+
+// next returns the next change to yield, or nil if there is none yet or a bookmark is due.
+func (rr *revisionReader[K]) next() (*remembered[K], error) {
 	for {
-		change, err := rr.log.after(rr.at)
+		change, err := rr.log.after(rr.root, rr.at)
 		if !rr.begun && errors.Is(err, ErrCompacted) { // before it has seen anything: it begins with what is left
 			rr.at = rr.log.oldest()
+			rr.yielded = rr.at
 			continue
 		}
 		rr.begun = true
 		if change == nil {
-			return nil, nil, err
+			return nil, err
 		}
 		rr.at = change.revision
-		if !rr.interest.has(change.key.Key) {
-			continue
+		if rr.interest.has(change.key.Key) {
+			rr.yielded = rr.at
+			return change, nil
 		}
-		// LP(WatchFrom), each change: the record is read, or none is found.
-		if rec, ok := rr.root.current(change); ok {
-			return change, rec, nil
+		if rr.bookmarkDue() {
+			return nil, nil
 		}
 	}
 }

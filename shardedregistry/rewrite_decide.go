@@ -208,6 +208,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], rec *record, spare *rewriteIn
 			return false // for ever: the cell of an absent key
 		}
 		rw.root.date(rec)
+		rw.root.recall(rw.root.rehashed(c.key), c, rec)
 		rw.make(spare, c)
 		spare.old, spare.next = rec, rw.next(s.key, rec)
 		if c.rec.CompareAndSwap(rec, &spare.record) {

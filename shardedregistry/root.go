@@ -56,9 +56,8 @@ type root[K comparable] struct {
 	// nil where records have none of these.
 	large func(snapshotting bool) *record
 
-	transitions transitions[K] // nil without Config.Transitions
-	history     rememberer[K]  // nil without Config.History; subscribers has it too
-	expiry      expirer[K]     // nil without Config.TTL
+	history rememberer[K] // nil without Config.History
+	expiry  expirer[K]    // nil without Config.TTL
 
 	// sealing is held while the registry is sealed. See rewriting.
 	sealing atomics.Mutex
@@ -81,7 +80,7 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 // when all that they depend on was set.
 func (rt *root[K]) ease() {
 	rt.open = rt.normalize == nil && !rt.keys.Dynamic() && rt.guard == nil
-	rt.light = rt.open && rt.large == nil && rt.history == nil
+	rt.light = rt.open && rt.large == nil
 }
 
 // len adds the counters of the shards.

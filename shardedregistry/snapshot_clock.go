@@ -79,9 +79,6 @@ func (rt *root[K]) follow(rec, dead *record) {
 	if d := rec.dated(); d != nil {
 		d.prev.Store(dead)
 	}
-	if rt.transitions != nil {
-		rt.transitions.follow(rec, dead)
-	}
 }
 
 // date returns the date of rec, which it sets if there is none. A plain record

@@ -211,10 +211,10 @@ func (col *collector[K]) clear(key K) {
 // to what they have replaced, copies that do not. If all keys are quiet, nothing is left to do.
 func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
 	p.codec, p.keys, p.records = col.root.keyCodec, col.keys.keys, col.heads
-	if col.root.transitions == nil && len(col.exceptions) == 0 {
+	if len(col.exceptions) == 0 {
 		return
 	}
-	n, log := 0, col.root.transitions
+	n := 0
 	for i, rec := range p.records {
 		x := col.excepted(i)
 		if x != nil {
@@ -223,7 +223,7 @@ func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
 			}
 		}
 		// A record that has forgotten what it has replaced does so for ever.
-		if x != nil && rec.word&datedBit != 0 || log != nil && !log.alone(rec) {
+		if x != nil && rec.word&datedBit != 0 {
 			rec = plain(rec)
 		}
 		p.keys[n], p.records[n] = p.keys[i], rec

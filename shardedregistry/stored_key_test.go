@@ -119,8 +119,8 @@ func TestUpsertCreatesTheGivenKey(t *testing.T) {
 
 // What loops yield has the key that is stored when they look.
 func TestEventsHaveTheStoredKey(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[float64, int]{Transitions: true})
-	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenStream(r, 100)
+	r := shardedregistry.MustNew(shardedregistry.Config[float64, int]{History: 1024})
+	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenFeed(r)
 	negative := math.Copysign(0, -1)
 	mustPut(t, r, 0, 1)
 	mustPut(t, r, negative, 2)
@@ -143,7 +143,6 @@ func TestEventsHaveTheStoredKey(t *testing.T) {
 		}
 	}
 	watch.Leave()
-	stream.Leave()
 }
 
 // fresh returns k in memory of its own, and reports whether that is in use.
@@ -197,12 +196,12 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 	value := func(_, v string) []string { return []string{v} }
 	for _, fingerprint := range []func(string) string{nil, func(v string) string { return v }} {
 		r := shardedregistry.MustNew(shardedregistry.Config[string, string]{
-			Transitions:   true,
+			History:       1024,
 			Fingerprint:   fingerprint,
 			Indexes:       map[string]func(string, string) []string{"value": value},
 			UniqueIndexes: map[string]func(string, string) []string{"unique": value},
 		})
-		watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenStream(r, 1000)
+		watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenFeed(r)
 		for name, way := range ways {
 			mustPut(t, r, "key", "a")
 			given, used := fresh("key")
@@ -216,7 +215,6 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 			r.Delete("key")
 		}
 		watch.Leave()
-		stream.Leave()
 	}
 }
 

@@ -94,6 +94,7 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 			u.cell.rec.Store(&u.record)
 		} else if u.written() {
 			tx.check(u, u.old)
+			rt.recall(tx.key(u), u.cell, u.old)
 			m = u.old.changed()
 			if u.next == nil {
 				u.next = rt.tombstone(dated, u.old)

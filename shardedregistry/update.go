@@ -205,6 +205,7 @@ func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 // whose record was stored calls changed.
 func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	rt := t.root
+	rt.recall(k, c, old)
 	if rt.constraints == nil {
 		return c.rec.CompareAndSwap(old, next), nil
 	}

@@ -15,7 +15,7 @@ type Event[K comparable, V any] struct {
 	Expired bool // Deleted because its time to live was over: see Config.TTL
 }
 
-// Watch returns an iterator over the keys that change; [Registry.Stream] yields
+// Watch returns an iterator over the keys that change; [Registry.WatchFrom] yields
 // every single change. A loop over it begins to watch when it begins, and
 // sleeps while there is nothing to yield. It ends when its body leaves it, or
 // when ctx is done. Each loop watches anew.
@@ -61,7 +61,7 @@ func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Se
 	filters = slices.Clone(filters)
 	return func(yield func(Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, rt.interest(filters), nil)
+		w := newWatcher(rt, rt.interest(filters))
 		defer w.close()
 		run(ctx, w, yield)
 	}
@@ -101,7 +101,7 @@ func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K])
 	filters = slices.Clone(filters)
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, rt.interest(filters), nil)
+		w := newWatcher(rt, rt.interest(filters))
 		defer w.close()
 		if ctx.Err() != nil {
 			return

@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"math"
@@ -42,7 +41,7 @@ var someFilters = map[string]model.Filter{
 // A loop with filters yields what they accept, by all three methods.
 func TestFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
 		for name, f := range someFilters {
 			ctx, cancel := context.WithCancel(t.Context())
 			var watched, streamed, after, first, want []string
@@ -66,9 +65,12 @@ func TestFilters(t *testing.T) {
 				}
 			}()
 			go func() {
-				for e, err := range r.Stream(ctx, 2*len(someKeys), f.Filters()...) {
+				for e, err := range r.WatchFrom(ctx, r.Revision(), f.Filters()...) {
 					if err != nil {
 						t.Error(err)
+					}
+					if e.Bookmark {
+						continue
 					}
 					streamed = append(streamed, e.Key)
 				}
@@ -89,14 +91,14 @@ func TestFilters(t *testing.T) {
 			}
 			same("Watch", watched, 1)
 			same("WatchSnapshot", after, 1)
-			same("Stream", streamed, 1)
+			same("WatchFrom", streamed, 1)
 			for _, k := range someKeys {
 				r.Delete(k)
 			}
 			synctest.Wait()
 			same("Watch", watched, 2)
 			same("WatchSnapshot", after, 2)
-			same("Stream", streamed, 2)
+			same("WatchFrom", streamed, 2)
 			cancel()
 			synctest.Wait()
 		}
@@ -173,7 +175,7 @@ func TestZeroFilter(t *testing.T) {
 // A loop that nobody tells of a key ends with its context, also without keys.
 func TestFilterWithoutKeysEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended atomic.Int32
 		go func() {
@@ -183,7 +185,7 @@ func TestFilterWithoutKeysEnds(t *testing.T) {
 			ended.Add(1)
 		}()
 		go func() {
-			for e := range r.Stream(ctx, 1, shardedregistry.Keys[string]()) {
+			for e := range r.WatchFrom(ctx, 0, shardedregistry.Keys[string]()) {
 				t.Errorf("%v is yielded", e)
 			}
 			ended.Add(1)
@@ -225,7 +227,7 @@ func TestFiltersAreCopies(t *testing.T) {
 // whoever changes a key does not run it.
 func TestMatchingLeaves(t *testing.T) {
 	for how, exit := range leave {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
 		mustPut(t, r, "bad", 1)
 		match := func(k string) bool {
 			if k == "bad" {
@@ -245,8 +247,8 @@ func TestMatchingLeaves(t *testing.T) {
 					t.Error("an event is yielded")
 				}
 			},
-			"Stream": func() {
-				for range r.Stream(t.Context(), 100_000, shardedregistry.Matching(match)) {
+			"WatchFrom": func() {
+				for range r.WatchFrom(t.Context(), 0, shardedregistry.Matching(match)) {
 					t.Error("a change is yielded")
 				}
 			},
@@ -274,7 +276,7 @@ func TestMatchingLeaves(t *testing.T) {
 			t.Errorf("another loop is told of %v", e)
 		}
 		other.Leave()
-		wantForgotten(t, r)
+		wantTraces(t, r)
 	}
 }
 
@@ -306,64 +308,6 @@ func TestMatchingBlocks(t *testing.T) {
 		synctest.Wait()
 		wantTraces(t, &r)
 	})
-}
-
-// What a function rejects is not counted once the loop has come to it. The limit is two
-// rounds of changes: the loop may come to a before b once, if the first change of a was
-// still telling it when it had been yielded.
-func TestMatchingAndTheLimit(t *testing.T) {
-	r := transitions(shardedregistry.Config[string, int]{})
-	next, stop := iter.Pull2(r.Stream(t.Context(), 20, shardedregistry.Matching(func(k string) bool { return k == "a" })))
-	begun := make(chan struct{})
-	go func() {
-		defer close(begun)
-		for shardedregistry.Traces(r) == 0 {
-			runtime.Gosched()
-		}
-		r.Put("a", 0)
-	}()
-	for i := range 5 {
-		e, err, ok := next()
-		if !ok || err != nil || e.Key != "a" || e.Value != i {
-			t.Fatalf("%v, %v, %v comes", e, err, ok)
-		}
-		<-begun
-		for range 9 {
-			mustPut(t, r, "b", i)
-		}
-		mustPut(t, r, "a", i+1)
-	}
-	for range 21 {
-		mustPut(t, r, "b", 0)
-	}
-	if _, err, _ := next(); !errors.Is(err, shardedregistry.ErrLagged) {
-		t.Errorf("the loop ends with %v", err)
-	}
-	stop()
-	wantForgotten(t, r)
-}
-
-// The changes of other keys are not counted, and their history is not kept.
-func TestStreamOfKeysKeepsNoOther(t *testing.T) {
-	for name, f := range map[string]shardedregistry.Filter[string]{
-		"Keys": shardedregistry.Keys("a/"), "Prefix": shardedregistry.Prefix("a/"),
-	} {
-		r := transitions(shardedregistry.Config[string, int]{})
-		s := shardedregistry.OpenStreamFiltered(r, 2, f)
-		for i := range 100 {
-			mustPut(t, r, "b", i)
-			mustPut(t, r, key(i), i)
-			r.Delete(key(i))
-		}
-		if n := shardedregistry.Seats(r) + shardedregistry.Chained(r); n != 0 || s.Behind() != 0 || shardedregistry.Linked(r) != 1 {
-			t.Errorf("%s: %d subscriptions or records are kept, %d changes wait, %d cells are linked", name, n, s.Behind(), shardedregistry.Linked(r))
-		}
-		v := mustPut(t, r, "a/", 1)
-		mustPut(t, r, "a/", 2)
-		wantEvents(t, drain(t, s), event{"a/", 1, v, false, false}, event{"a/", 2, v + 1, false, false})
-		s.Leave()
-		wantForgotten(t, r)
-	}
 }
 
 // A loop that watches other keys is not woken, and a Put beside it allocates nothing more.

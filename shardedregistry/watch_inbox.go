@@ -6,7 +6,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// watcher is one loop over Watch, WatchSnapshot or Stream. Writers push notifications
+// watcher is one loop over Watch or WatchSnapshot. Writers push notifications
 // into its inbox and wake it; all else belongs to the goroutine of the loop.
 type watcher[K comparable] struct {
 	root     *root[K]
@@ -24,7 +24,6 @@ type watcher[K comparable] struct {
 	subscriptions []*subscription[K] // all that it has looked at and may still be at a cell
 	sweep         int                // the number of subscriptions at which keep looks for those that are gone
 	baseline      *baseline[K]       // of WatchSnapshot
-	stream        *streaming         // of Stream
 }
 
 // baseline is the snapshot that a loop over WatchSnapshot has yielded first.
@@ -41,8 +40,8 @@ func minSweep() int { return atomics.Limit(64, 1) }
 
 // newWatcher returns a watcher that has joined the subscribers, to be told of what is in
 // an interest.
-func newWatcher[K comparable](rt *root[K], in interest[K], stream *streaming) *watcher[K] {
-	w := &watcher[K]{root: rt, interest: in, sweep: minSweep(), stream: stream}
+func newWatcher[K comparable](rt *root[K], in interest[K]) *watcher[K] {
+	w := &watcher[K]{root: rt, interest: in, sweep: minSweep()}
 	w.join()
 	return w
 }
@@ -83,11 +82,10 @@ func (w *watcher[K]) takeAll(rest *notification[K]) (first *notification[K]) {
 	return first
 }
 
-// sleep returns when there may be something in the inbox, the loop has lagged, or
-// ctx is done.
+// sleep returns when there may be something in the inbox, or ctx is done.
 func (w *watcher[K]) sleep(ctx context.Context) {
 	e := w.waker.Event()
-	if w.inbox.Load() == nil && !w.lagged() {
+	if w.inbox.Load() == nil {
 		_ = e.WaitContext(ctx) // run asks ctx
 	}
 }

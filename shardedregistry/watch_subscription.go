@@ -77,22 +77,9 @@ func (s *subscription[K]) notify() bool {
 // woken.
 func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == waiting }
 
-// subscribe returns the subscription of w at c, and whether it has added it, because
-// there was none. A loop over Stream will take from a new one what is newer than pos. It
-// returns nil if c takes no subscriptions any more.
-func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], pos Version) (s *subscription[K], isNew bool) {
-	if s = subscriptionsOf(c.meta.Load()).of(w); s != nil {
-		return s, false
-	}
-	fresh := newSubscription(w, k, pos)
-	for _, s = range subscribe(c, []*subscription[K]{fresh}) {
-	}
-	return s, s == fresh
-}
-
 // subscribe adds fresh, sorted by ranks, to c, but for those whose watchers have a subscription
-// there, and returns what their watchers have there then: nothing new if c takes no subscriptions
-// any more. However many are added, the list is copied once.
+// there, and returns what their watchers have there then. However many are added, the list is
+// copied once.
 func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscription[K] {
 	for { // until no other subscription comes or goes between looking and adding
 		var (
@@ -111,20 +98,13 @@ func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscripti
 				}
 			}
 		}
-		if len(added) == 0 || now != nil && now.gone {
+		if len(added) == 0 {
 			return there
 		}
 		if c.meta.CompareAndSwap(now, subscriptionList[K]{list.with(added)}.in(now)) {
 			return append(added, there...)
 		}
 	}
-}
-
-func newSubscription[K comparable](w *watcher[K], k hkey[K], pos Version) *subscription[K] {
-	if w.stream != nil {
-		return &newCursor(w, k, pos).subscription
-	}
-	return &subscription[K]{watcher: w, key: k}
 }
 
 // subscriptionList is the subscriptions at a cell.
@@ -145,7 +125,7 @@ func (l subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
 	next := m.now()
 	if next.subscriptions = l; l.members == nil {
 		next.subscriptions = nil
-		if next.spelled == nil && !next.kept && !next.gone {
+		if next.spelled == nil && !next.kept {
 			return nil
 		}
 	}
@@ -165,13 +145,8 @@ func (l subscriptionList[K]) of(w *watcher[K]) *subscription[K] {
 // needed asks those near rank first: if they wait, the caller need not ask all.
 func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
 	return l.some(rank, func(s *subscription[K]) bool {
-		if s.watcher.stream != nil {
-			return Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable()
-		}
-		if n := s.latest.Load(); n != nil && n.stage.Load() != done {
-			return true
-		}
-		return false
+		n := s.latest.Load()
+		return n != nil && n.stage.Load() != done
 	})
 }
 
@@ -179,7 +154,7 @@ func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
 // could find theirs here.
 func (l subscriptionList[K]) handedOn(rt *root[K]) {
 	l.each(func(s *subscription[K]) {
-		if s.watcher.unreachable() {
+		if s.watcher.isClosed() {
 			s.unsubscribe()
 		}
 	})
@@ -202,25 +177,21 @@ func (s *subscription[K]) unsubscribe() {
 }
 
 // clear takes s away, if it is still there, and what was kept for its watcher, which
-// has left, or which has lagged, or whose key has gone.
+// has left, or whose key has gone.
 func (s *subscription[K]) clear() {
 	s.unsubscribe()
-	if s.watcher.stream != nil {
-		s.watcher.streams().relax(s.key)
-	}
 	s.watcher.root.tidy(s.key, s.watcher.number)
 }
 
-// subscribers has the watchers, calls of Wait and changelog that are to be told of changes. It is
+// subscribers has the watchers and calls of Wait that are to be told of changes. It is
 // immutable: to change it, replace it. Nil stands for none.
 //
 // An operation loads it after it has stored a record. So a subscriber that had joined
 // before the record was stored is told, and one that joins later can read the record.
 type subscribers[K comparable] struct {
-	watchers  watchers[K]   // nil if there are none
-	history   rememberer[K] // nil without Config.History, else there from the beginning
-	waiters   int           // calls of Wait that may sleep, for any key
-	waitlists waker[K]      // where they do, or did
+	watchers  watchers[K] // nil if there are none
+	waiters   int         // calls of Wait that may sleep, for any key
+	waitlists waker[K]    // where they do, or did
 
 	// ignored reports whether none of watchers is told of key, which has this hash. It is nil if
 	// there are no watchers. It is no method of theirs, because a call of a generic method by an
@@ -267,7 +238,7 @@ func (set *watcherSet[K]) in(s subscribers[K]) subscribers[K] {
 
 // join adds w to the subscribers.
 func (w *watcher[K]) join() {
-	// LP(Watch, WatchSnapshot, Stream), the subscription: the subscribers with w are stored.
+	// LP(Watch, WatchSnapshot), the subscription: the subscribers with w are stored.
 	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return watchersOf(&s).with(w).in(s) })
 }
 
@@ -294,7 +265,7 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 		}
 		now = change(now)
 		next := &now
-		if now.watchers == nil && now.waiters == 0 && now.history == nil {
+		if now.watchers == nil && now.waiters == 0 {
 			next = nil
 		}
 		if rt.subscribers.CompareAndSwap(old, next) {
@@ -345,10 +316,8 @@ func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 		switch s := list.of(w); {
 		case s != nil:
 			tell(s)
-		case w.lagged():
-			w.lag()
-		case c != nil && w.stream == nil: // else c has gone since, or its writer subscribes w
-			fresh = append(fresh, newSubscription(w, k, 0))
+		case c != nil:
+			fresh = append(fresh, &subscription[K]{watcher: w, key: k})
 		}
 	})
 	if len(fresh) == 0 {

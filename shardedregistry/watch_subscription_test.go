@@ -52,10 +52,10 @@ func TestWatchersBeginAtOnce(t *testing.T) {
 // A key that comes again while its deletion waits for a loop is spelled as it was
 // given then.
 func TestWatchKeepsSpelling(t *testing.T) {
-	for _, transitions := range []bool{false, true} {
+	for _, history := range []int{0, 16} {
 		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
-			Transitions: transitions,
-			Normalize:   func(k string) (string, error) { return strings.ToLower(k), nil },
+			History:   history,
+			Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
 		})
 		w := shardedregistry.Subscribe(r)
 		r.Create("a", 1)

@@ -72,7 +72,7 @@ func TestRoundTripJSON(t *testing.T) {
 	if err := snapfile.Write(&b, &r, f); err != nil {
 		t.Fatal(err)
 	}
-	again, err := snapfile.Read(&b, shardedregistry.Config[scoped, plan]{Transitions: true}, f)
+	again, err := snapfile.Read(&b, shardedregistry.Config[scoped, plan]{History: 1024}, f)
 	if err != nil || again.Len() != 1000 {
 		t.Fatalf("Read = %v, %v", again, err)
 	}
