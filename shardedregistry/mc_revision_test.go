@@ -221,7 +221,7 @@ func TestHistoryCosts(t *testing.T) {
 	measure := func(r *names1) mc.Cost { return mc.Measure(func() { r.Put("a", 8) }) }
 	measure(r)
 	with, without := measure(r), measure(plain)
-	without.Loads, without.RMWs = without.Loads+4, without.RMWs+2
+	without.Loads, without.RMWs = without.Loads+5, without.RMWs+3
 	if with != without {
 		t.Errorf("a Put with History costs %v, want %v", with, without)
 	}
