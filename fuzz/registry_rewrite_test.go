@@ -24,9 +24,9 @@ func FuzzRegistryReplace(f *testing.F) {
 	f.Add([]byte{0x80, 0, 1, 0x80, 1, 2, 0x80, 0, 3, 0x81, 0, 0, 0x81, 0, 0, 0x01, 0, 1, 0x05, 0, 0, 0x80, 0, 9, 0x81, 0, 0})
 	f.Add([]byte{0x01, 0, 1, 0x80, 0, 2, 0x81, 0, 2, 0x80, 0, 2, 0x81, 0, 3, 0x82, 0, 0})
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		for _, transitions := range []bool{false, true} {
+		for _, n := range []int{0, 16} {
 			config := indexedConfig
-			config.Transitions = transitions
+			config.History = n
 			run := rewriteRun{indexRun: indexRun{t: t, m: model.NewRegistry(indexedConfig), r: shardedregistry.MustNew(config)}}
 			for rest := ops; len(rest) >= 3; rest = rest[3:] {
 				run.next(rest[0], indexNames[int(rest[1])%len(indexNames)], int(rest[2]))

@@ -34,9 +34,6 @@ type watchRun struct {
 	loops []*watchLoop
 	waits []*watchWait
 
-	streams     []*watchStream
-	transitions bool // whether there may be streams
-
 	past   map[string]map[int]held // what each key has held at each version
 	latest map[string]int          // the last of these, or 0
 	before map[string]int          // and that when the operation began
@@ -112,22 +109,18 @@ func (f *watchFilter) filters() []shardedregistry.Filter[string] {
 // FuzzRegistryWatchOps reads three bytes for each operation: which, the key or
 // the loop, and an argument. Loops yield what has changed of the keys that their
 // filters accept, as it is then, and nothing else; versions increase; and in the
-// end each has what the registry has. The same is done with transitions, and
-// loops over Stream then yield every change.
+// end each has what the registry has.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			runWatch(t, ops, false, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}))
-		})
-		synctest.Test(t, func(t *testing.T) {
-			runWatch(t, ops, true, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: true}))
+			runWatch(t, ops, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}))
 		})
 	})
 }
 
-func runWatch(t *testing.T, ops []byte, transitions bool, r *shardedregistry.Registry[string, int]) {
+func runWatch(t *testing.T, ops []byte, r *shardedregistry.Registry[string, int]) {
 	s := &watchRun{
-		t: t, transitions: transitions, r: r,
+		t: t, r: r,
 		past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},
 	}
 	defer s.abandon()
@@ -147,7 +140,7 @@ func (s *watchRun) step(op, which, arg byte) {
 	key := watchKeys[int(which)%len(watchKeys)]
 	have, present := s.now(key)
 	version := s.latest[key]
-	switch op % 14 {
+	switch op % 11 {
 	case 0:
 		s.put(key)
 	case 1:
@@ -206,8 +199,6 @@ func (s *watchRun) step(op, which, arg byte) {
 		}
 	case 10:
 		s.deleteMatching(int(arg) % 2)
-	default:
-		s.stepStream(op%14, int(which), int(arg))
 	}
 }
 
@@ -249,11 +240,6 @@ func (s *watchRun) note(key string, version int, h held) {
 	for _, w := range s.loops {
 		if w.filter.accepts(key) {
 			w.changed[key] = true
-		}
-	}
-	for _, w := range s.streams {
-		if w.filter.accepts(key) {
-			w.note(key, version, h)
 		}
 	}
 }
@@ -311,7 +297,6 @@ func (s *watchRun) settle() {
 		w.judge()
 	}
 	s.judgeWaits()
-	s.judgeStreams()
 }
 
 // judge judges what the loop has been given since it was judged last.
@@ -403,7 +388,6 @@ func (s *watchRun) finish() {
 	for len(s.loops) > 0 {
 		s.end(s.loops[0], contextEnds)
 	}
-	s.finishStreams()
 	for _, w := range s.waits {
 		w.cancel(nil)
 	}
@@ -417,11 +401,22 @@ func (s *watchRun) abandon() {
 		w.cancel()
 		close(w.leave)
 	}
-	for _, w := range s.streams {
-		w.cancel()
-		close(w.ask)
-	}
 	for _, w := range s.waits {
 		w.cancel(nil)
+	}
+}
+
+// deleteMatching deletes the keys whose value leaves a remainder.
+func (s *watchRun) deleteMatching(remainder int) {
+	var gone []string
+	n := s.r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool {
+		if e.Value%2 == remainder {
+			gone = append(gone, e.Key)
+		}
+		return e.Value%2 == remainder
+	})
+	require.Len(s.t, gone, n)
+	for _, key := range gone {
+		s.note(key, s.latest[key]+1, held{deleted: true})
 	}
 }
