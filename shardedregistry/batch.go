@@ -34,7 +34,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // CreateMany panics if entries is nil.
 //
 // CreateMany is blocking on the mutex of one hash bucket at a time; with
-// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// indexes or TTL, and where it helps a transaction, it may block on
 // more, see [Config]. It takes effect, for each key, when the table stores the
 // new entry, or, if the key is present, when its record is read, or, if a
 // unique value is taken, when the record that has it is read.
@@ -86,7 +86,7 @@ func createMany[K, W comparable, V any](locate func(K) (target[W], error), entri
 // DeleteMatching panics if match is nil.
 //
 // DeleteMatching is blocking on the mutex of one hash bucket at a time; with
-// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// indexes or TTL, and where it helps a transaction, it may block on
 // more, see [Config]. It takes effect, for each key, when the key's last record
 // is stored, or, if it stays, when what match was given was read.
 func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
@@ -110,7 +110,7 @@ func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 // DeleteFunc panics if match is nil.
 //
 // DeleteFunc is blocking on the mutex of one hash bucket at a time; with
-// indexes, TTL or a stream, and where it helps a transaction, it may block on
+// indexes or TTL, and where it helps a transaction, it may block on
 // more, see [Config]. It takes effect, for each key, when the key's last record
 // is stored, or, if it stays, when what match was given was read.
 func (r *further[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (deleted int, err error) {

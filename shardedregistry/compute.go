@@ -30,8 +30,7 @@ const (
 // nothing has changed.
 //
 // Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
-// stream, and where it helps a transaction, it may block in all cases, see
+// otherwise blocking on the mutex of a hash bucket; with indexes or TTL, and where it helps a transaction, it may block in all cases, see
 // [Config]. It takes effect when the new record or entry or the key's last
 // record is stored, or, if it changes nothing, when what it found was read.
 func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
@@ -48,8 +47,7 @@ func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp
 // Compute is [Registry.Compute] of the key.
 //
 // Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes, TTL or a
-// stream, and where it helps a transaction, it may block in all cases, see
+// otherwise blocking on the mutex of a hash bucket; with indexes or TTL, and where it helps a transaction, it may block in all cases, see
 // [Config]. It takes effect when the new record or entry or the key's last
 // record is stored, or, if it changes nothing, when what it found was read.
 func (r Ref[K, V]) Compute(fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {

@@ -34,9 +34,7 @@ const (
 // A method that is to change a key which a transaction, Clear or Replace is about
 // to change helps it first, and UpdateIf and DeleteIf are lock-free then. It
 // blocks, as these do, on the mutexes of the hash buckets of keys that were absent,
-// and if it is to create a key, until Clear or Replace is done. While a loop over
-// Stream is running, a method that changes a key may block on the mutex of the
-// key's hash bucket. For TTL see there.
+// and if it is to create a key, until Clear or Replace is done. For TTL see there.
 //
 // No function that a caller supplies runs under any of these mutexes. Methods
 // that only read are not affected: they neither help nor wait.

@@ -9,7 +9,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // returns for key.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// mutex of a hash bucket; with indexes or TTL, and where it helps a
 // transaction, it may block on more, see [Config]. It takes effect when the
 // table stores the new entry, or, if key is present, when its record is read,
 // or, if a unique value is taken, when the record that has it is read.

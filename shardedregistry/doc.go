@@ -43,10 +43,9 @@
 //	                                     mutex of a hash bucket for others
 //	Clear Replace                        blocking on each other, and on one bucket's mutex
 //	                                     at a time; creations wait for them
-//	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
-//	    WatchFrom
+//	Watch WatchSnapshot WatchFrom Wait   blocking: they wait for changes; nobody waits for them
 //
-// With indexes, TTL or a stream, a method that changes a key may block as [Config] says, and so may each that helps a
+// With indexes or TTL, a method that changes a key may block as [Config] says, and so may each that helps a
 // transaction, Clear or Replace which is about to change its key: on the bucket's mutex of a key that was absent. A
 // bucket's mutex is held for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
@@ -100,13 +99,9 @@
 // Loops may be given filters: [Keys], [Prefix], [Matching]. A loop that watches other keys costs a change a
 // hash, however many there are.
 //
-// With Config.History, [Registry.WatchFrom] begins after a [Revision]: that of a [Snapshot], or of the last
-// change that the caller has seen. If too much has changed since, it ends with an error that matches
-// [ErrCompacted].
-//
-// [Registry.Stream] yields every change, once and in order. If more changes wait for the loop than a given
-// number, it ends with an error that matches [ErrLagged]; it never skips a change. The registry must be made
-// with Config.Transitions, which costs each record 16 bytes.
+// With Config.History, [Registry.WatchFrom] yields every change, once and in order, with the last value of
+// what was deleted. It begins after a [Revision]: that of a [Snapshot], or of the last change that the caller
+// has seen. If too much has changed since, it ends with an error that matches [ErrCompacted].
 //
 // # Indexes
 //

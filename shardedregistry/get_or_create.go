@@ -17,7 +17,7 @@ package shardedregistry
 // GetOrCreate panics if fn is nil.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes, TTL or a stream, and where it helps
+// the mutex of a hash bucket; with indexes or TTL, and where it helps
 // a transaction, it may block on more, see [Config]. It takes effect when the
 // table stores the new entry, or, if it creates none, when what it found was
 // read.

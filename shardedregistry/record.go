@@ -186,8 +186,7 @@ type boxed[H, V any] struct {
 // knows V, and the core, which does not, meet: see DESIGN.md.
 func valueOf[V any](rec *record) *V {
 	// Safety: the live records of a registry of V are made by the functions of this
-	// file alone, and copied by streamReader[K, V], each at the end of the head of a
-	// boxed[_, V]. Whatever else the head has, the value comes right after it, since
+	// file alone, each at the end of the head of a boxed[_, V]. Whatever else the head has, the value comes right after it, since
 	// heads are multiples of 8 bytes, and so of the alignment of any V.
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
 }

@@ -15,8 +15,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // A Ref keeps its registry alive with all that is in it, and its key as it was
 // given. If its key was deleted, it keeps a record without a value until it or
 // a copy is next used. If the key was deleted and created again while a
-// snapshot was being taken, or a loop over Stream was behind, it also keeps the
-// values before that which these needed.
+// snapshot was being taken, it also keeps the values before that which that needed.
 //
 // A Ref of an invalid key, and the zero Ref, find their key absent, and return
 // [ErrInvalidKey] where an error is returned.
@@ -121,7 +120,7 @@ func (r Ref[K, V]) find() (rt *root[K], k hkey[K], rec *record) {
 // the Ref was given it.
 //
 // Create is wait-free if it finds the key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes, TTL or a stream, and where it helps
+// the mutex of a hash bucket; with indexes or TTL, and where it helps
 // a transaction, it may block on more, see [Config]. It takes effect when the
 // table stores the new entry, or, if the key is present, when its record is
 // read, or, if a unique value is taken, when the record that has it is read.
@@ -136,7 +135,7 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 // GetOrCreate is [Registry.GetOrCreate] of the key.
 //
 // GetOrCreate is wait-free if it finds the key present, and otherwise blocking
-// on the mutex of a hash bucket; with indexes, TTL or a stream, and where it
+// on the mutex of a hash bucket; with indexes or TTL, and where it
 // helps a transaction, it may block on more, see [Config]. It takes effect when
 // the table stores the new entry, or, if it creates none, when what it found
 // was read.
@@ -153,7 +152,7 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 
 // Update is [Registry.Update] of the key.
 //
-// Update is lock-free; with indexes, TTL or a stream, and where it helps a
+// Update is lock-free; with indexes or TTL, and where it helps a
 // transaction, it may block, see [Config]. It takes effect when the new record is
 // stored, or, if it stores none, when what it found was read.
 func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
@@ -185,7 +184,7 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 // UpdateIf is [Registry.UpdateIf] of the key.
 //
 // UpdateIf is wait-free, but lock-free while others watch or wait and beside
-// transactions; with indexes, TTL or a stream, and where it helps a transaction,
+// transactions; with indexes or TTL, and where it helps a transaction,
 // it may block, see [Config]. It takes effect when the new record is stored, or,
 // if it stores none, when what it found was read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
@@ -199,7 +198,7 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 // Put is [Registry.Put] of the key.
 //
 // Put is lock-free if the key is present, and otherwise blocking on the mutex
-// of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// of a hash bucket; with indexes or TTL, and where it helps a
 // transaction, it may block in both cases, see [Config]. It takes effect when
 // the new record or entry is stored, or, if it stores none, when what it found
 // was read.
@@ -224,7 +223,7 @@ func (r Ref[K, V]) Put(value V) (Version, error) {
 // Upsert is [Registry.Upsert] of the key.
 //
 // Upsert is lock-free if the key is present, and otherwise blocking on the
-// mutex of a hash bucket; with indexes, TTL or a stream, and where it helps a
+// mutex of a hash bucket; with indexes or TTL, and where it helps a
 // transaction, it may block in both cases, see [Config]. It takes effect when
 // the new record or entry is stored, or, if it stores none, when what it found
 // was read.
@@ -242,7 +241,7 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 // Delete is [Registry.Delete] of the key.
 //
 // Delete is lock-free until others see the key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; with indexes, TTL or a stream, and
+// mutex of a hash bucket to free the entry; with indexes or TTL, and
 // where it helps a transaction, it may block on more, see [Config]; if the key
 // is absent, and no transaction is about to create it, it is wait-free. It
 // takes effect when the key's last record is stored, or, if the key is absent,
@@ -259,7 +258,7 @@ func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 //
 // DeleteIf is wait-free, but lock-free beside transactions, until others see
 // the key absent, and then blocking on the mutex of a hash bucket to free the
-// entry; with indexes, TTL or a stream, and where it helps a transaction, it
+// entry; with indexes or TTL, and where it helps a transaction, it
 // may block on more, see [Config]. It takes effect when the key's last record
 // is stored, or, if it deletes nothing, when what it found was read.
 func (r Ref[K, V]) DeleteIf(version Version) error {

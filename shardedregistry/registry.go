@@ -189,7 +189,7 @@ func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
 // Delete removes key and returns what it held, and whether it was present.
 //
 // Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; with indexes, TTL or a stream, and
+// mutex of a hash bucket to free the entry; with indexes or TTL, and
 // where it helps a transaction, it may block on more, see [Config]; if key is
 // absent, and no transaction is about to create it, it is wait-free. It takes
 // effect when the key's last record is stored, or, if key is absent, when the
@@ -253,7 +253,7 @@ func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 //
 // DeleteIf is wait-free, but lock-free beside transactions, until others see
 // key absent, and then blocking on the mutex of a hash bucket to free the
-// entry; with indexes, TTL or a stream, and where it helps a transaction, it
+// entry; with indexes or TTL, and where it helps a transaction, it
 // may block on more, see [Config]. It takes effect when the key's last record
 // is stored, or, if it deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {

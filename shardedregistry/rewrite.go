@@ -10,7 +10,7 @@ import (
 // goroutine. A key that another operation creates meanwhile is deleted if that has taken
 // effect before the instant, and stays otherwise.
 //
-// Each key is deleted as [Registry.Delete] does it: its versions increase, and Watch, Stream
+// Each key is deleted as [Registry.Delete] does it: its versions increase, and Watch, WatchFrom
 // and Wait tell of each key by itself, when all are gone. A loop over All sees each key at
 // another moment.
 //
@@ -37,7 +37,7 @@ func (r *further[K, V]) Clear() (deleted int) {
 //
 // A key that is present and in entries is updated, also if its value is the same; one that
 // is absent is created; one that is not in entries is deleted. Each gets its next version,
-// and Watch, Stream and Wait tell of each by itself.
+// and Watch, WatchFrom and Wait tell of each by itself.
 //
 // If a key is invalid, or its value is rejected, Replace returns a [*KeyError] that says
 // which key failed, and nothing has changed. A unique value is taken as long as another key

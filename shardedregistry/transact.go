@@ -8,7 +8,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // changes before the instant, Transact runs fn again.
 //
 // No operation sees a part of a transaction: not those of other keys, nor a Snapshot, nor
-// a transaction. Watch, Wait and Stream tell of each key by itself, when all have changed.
+// a transaction. Watch, Wait and WatchFrom tell of each key by itself, when all have changed.
 // A loop over All sees each key at another moment.
 //
 // If fn returns an error, Transact returns that error as it is. An error that is due to a
@@ -32,7 +32,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // Transact panics if fn is nil.
 //
 // Transact is lock-free; if a key is absent or deleted, or it helps a transaction, it is
-// blocking on the mutex of a hash bucket, and with indexes, TTL or a stream on more, see
+// blocking on the mutex of a hash bucket, and with indexes or TTL on more, see
 // [Config]. It takes effect when it has committed, or, if it stores nothing, when the last
 // key was read.
 func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {

@@ -15,7 +15,7 @@ package shardedregistry
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free; with indexes, TTL or a stream, and where it helps a
+// Update is lock-free; with indexes or TTL, and where it helps a
 // transaction, it may block, see [Config]. It takes effect when the new record is
 // stored, or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
@@ -234,7 +234,7 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 // the version, Config.Check and unique indexes may reject the value.
 //
 // UpdateIf is wait-free, but lock-free while others watch or wait and beside
-// transactions; with indexes, TTL or a stream, and where it helps a transaction,
+// transactions; with indexes or TTL, and where it helps a transaction,
 // it may block, see [Config]. It takes effect when the new record is stored, or,
 // if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
@@ -323,7 +323,7 @@ func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err erro
 // reject the value.
 //
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket; with indexes, TTL or a stream, and where it helps a transaction,
+// hash bucket; with indexes or TTL, and where it helps a transaction,
 // it may block in both cases, see [Config]. It takes effect when the new record
 // or entry is stored, or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
@@ -360,7 +360,7 @@ func put[K comparable, V any](t *target[K], failed int, value V) (Version, error
 // Upsert panics if fn is nil.
 //
 // Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket; with indexes, TTL or a stream, and where it helps a
+// a hash bucket; with indexes or TTL, and where it helps a
 // transaction, it may block in both cases, see [Config]. It takes effect when
 // the new record or entry is stored, or, if it stores none, when what it found
 // was read.

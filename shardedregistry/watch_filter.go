@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Filter says of which keys a loop over Watch, WatchSnapshot or Stream is told.
+// Filter says of which keys a loop over Watch, WatchSnapshot or WatchFrom is told.
 // It is made by [Keys], [Prefix] or [Matching]. A loop with several filters is
 // told of the keys that at least one of them accepts, and a loop without
 // filters of all keys.
@@ -57,7 +57,7 @@ func Prefix[K ~string](prefix K) Filter[K] {
 // panics or calls runtime.Goexit, the loop ends. A slow match delays its loop
 // and nobody else. So a change of any key costs as much as beside a loop
 // without filters, and what match rejects is dropped when the loop comes to
-// it. For Stream it counts until then. [Keys] and [Prefix] cost less.
+// it. [Keys] and [Prefix] cost less.
 //
 // Matching panics if match is nil.
 //

@@ -74,7 +74,6 @@ var excused = []excuse{
 	{"shardedregistry.", "shardedregistry.expiry.oversee", "TTL"},
 	{"shardedregistry.", "shardedregistry.expiry.watch", "the timer looks"},
 	{"shardedregistry.", "shardedregistry.killExpired", "expires meanwhile"},
-	{"shardedregistry.", "shardedregistry.streams.", "stream"},
 	{"shardedregistry.", "shardedregistry.transaction.finish", "helps a transaction"},
 	{"shardedregistry.", "shardedregistry.transaction.abort", "helps a transaction"},
 	{"shardedregistry.", "shardedregistry.rewriting.finish", "helps a transaction"},

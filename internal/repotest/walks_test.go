@@ -21,7 +21,7 @@ var walks = []struct {
 	files, functions, long int
 }{
 	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4, 0, 0},
-	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14, 0, 0},
+	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a loop", 14, 0, 0},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 7, 46, 27},
 	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5, 1},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key, and one that waits", 4, 27, 14},

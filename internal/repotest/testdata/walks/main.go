@@ -57,10 +57,10 @@ func updateWithMost() {
 		Check:         func(string, int) error { return nil },
 		Indexes:       map[string]func(string, int) []string{"all": index},
 		UniqueIndexes: map[string]func(string, int) []string{"one": unique},
-		Transitions:   true,
+		History:       1024,
 	})
 	r.Create("k", 1)
-	streamed, stop := iter.Pull2(r.Stream(context.Background(), 1<<40))
+	changed, stop := iter.Pull2(r.WatchFrom(context.Background(), 0))
 	defer stop()
 	quit, ended := make(chan bool), make(chan bool)
 	go func() { // until the loop has begun, and has a change
@@ -75,7 +75,7 @@ func updateWithMost() {
 		}
 	}()
 	for seen := false; !seen; {
-		_, _, seen = streamed()
+		_, _, seen = changed()
 	}
 	close(quit)
 	<-ended
