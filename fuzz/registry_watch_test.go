@@ -205,7 +205,7 @@ func (s *watchRun) step(op, which, arg byte) {
 			w.cancel(errWatchEnds)
 		}
 	case 10:
-		s.deleteMatching(int(arg) % 2)
+		s.deleteFunc(int(arg) % 2)
 	default:
 		s.stepStream(op%14, int(which), int(arg))
 	}

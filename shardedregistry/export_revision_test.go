@@ -15,5 +15,5 @@ func (r Revisions[K, V]) Next() (Change[K, V], error) {
 	if change == nil {
 		return Change[K, V]{}, err
 	}
-	return Change[K, V]{changeEvent[V](r.rr.root, change, rec), change.revision}, nil
+	return Change[K, V]{changeEvent[V](change, rec), change.revision}, nil
 }

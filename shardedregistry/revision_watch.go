@@ -78,7 +78,7 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 				return
 			case change == nil:
 				rr.log.sleep(ctx, rr.at)
-			case !yield(Change[K, V]{changeEvent[V](rt, change, rec), change.revision}, nil):
+			case !yield(Change[K, V]{changeEvent[V](change, rec), change.revision}, nil):
 				return
 			}
 		}
@@ -86,11 +86,11 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 }
 
 // changeEvent returns the event of a change, whose key holds rec, or nothing if that is nil.
-func changeEvent[V any, K comparable](rt *root[K], change *remembered[K], rec *record) Event[K, V] {
+func changeEvent[V any, K comparable](change *remembered[K], rec *record) Event[K, V] {
 	if rec == nil {
 		return Event[K, V]{Key: change.key.Key, Version: change.word.version(), Deleted: true, Expired: change.word.expired()}
 	}
-	return eventOf[V](rt, change.key, rec)
+	return eventOf[V](change.key, rec)
 }
 
 // revisionReader is a loop over WatchFrom. It belongs to the loop's goroutine.

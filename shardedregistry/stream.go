@@ -146,16 +146,13 @@ func (sr *streamReader[K, V]) copies(k hkey[K], rec *record, since Version) int 
 }
 
 // pop returns what to yield of the oldest change that was gathered. From then on
-// it does not wait. It runs functions of the user's.
+// it does not wait.
 func (sr *streamReader[K, V]) pop() Event[K, V] {
 	first := &sr.pending[0]
 	sr.pending = sr.pending[1:]
 	sr.stream.backlog.Add(-1)
 	rec := &first.head
-	e := eventOf[V](sr.root, sr.key, rec)
-	if e.Deleted {
-		sr.root.check(sr.key, rec)
-	}
+	e := eventOf[V](sr.key, rec)
 	*first = boxed[record, V]{}
 	return e
 }

@@ -60,7 +60,6 @@ func TestStream(t *testing.T) {
 		}()
 		synctest.Wait()
 		wantEvents(t, got)
-		a := r.Ref("A")
 		for _, step := range []struct {
 			do   func()
 			want []event
@@ -69,16 +68,16 @@ func TestStream(t *testing.T) {
 			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false, false}}},
 			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false, false}}},
 			{func() { r.UpdateIf("a", 2, 4) }, nil},
-			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
-			{func() { r.Upsert("a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
+			{func() { createOrUpdate(r, "a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
+			{func() { createOrUpdate(r, "a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
 			{func() { r.Create("a", 9) }, nil},
 			{func() { r.Delete("a") }, []event{{"a", 0, 5, true, false}}},
 			{func() { r.Delete("a") }, nil},
 			{func() { r.GetOrCreate("a", answer(6, nil)) }, []event{{"a", 6, 6, false, false}}},
 			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true, false}}},
-			{func() { a.Put(8); a.Put(9); a.Delete(); a.Create(11) }, []event{{"a", 8, 8, false, false}, {"a", 9, 9, false, false}, {"a", 0, 10, true, false}, {"a", 11, 11, false, false}}},
+			{func() { r.Put("A", 8); r.Put("A", 9); r.Delete("A"); r.Create("A", 11) }, []event{{"a", 8, 8, false, false}, {"a", 9, 9, false, false}, {"a", 0, 10, true, false}, {"a", 11, 11, false, false}}},
 			{func() { r.Get("before"); r.Snapshot() }, nil},
-			{func() { r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Key == "before" }) }, []event{{"before", 0, 3, true, false}}},
+			{func() { r.DeleteFunc(func(k string, _ int) bool { return k == "before" }) }, []event{{"before", 0, 3, true, false}}},
 			{func() {
 				r.Update("a", func(v int) (int, error) { // changes its own key first
 					if v == 11 {

@@ -28,8 +28,6 @@ func TestStreamOfAllShapes(t *testing.T) {
 		"unique":  {UniqueIndexes: map[string]func(string, *int) []string{"n": digits}, Check: func(string, *int) error { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config.Clone = func(v *int) *int { c := *v; return &c }
-			config.Fingerprint = func(v *int) string { return strconv.Itoa(*v) }
 			r := transitions(config)
 			s, slow := shardedregistry.OpenStream(r, 1000), shardedregistry.OpenStream(r, 1000)
 			var taker shardedregistry.Taker[string, *int]
@@ -41,7 +39,6 @@ func TestStreamOfAllShapes(t *testing.T) {
 						continue
 					}
 					got = append(got, fmt.Sprint(e.Version, " ", *e.Value))
-					*e.Value = -1 // it is the loop's own
 				}
 				return got
 			}
@@ -77,9 +74,6 @@ func TestStreamOfAllShapes(t *testing.T) {
 			r.Delete("a")
 			take(s)
 			take(slow)
-			if n := shardedregistry.Imprints(r); n != 0 {
-				t.Errorf("%d fingerprints are left", n)
-			}
 			s.Leave()
 			slow.Leave()
 			wantForgotten(t, r)

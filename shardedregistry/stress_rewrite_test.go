@@ -37,7 +37,7 @@ func TestStressReplace(t *testing.T) {
 		"constant hash": {Shards: 2},
 		"transitions":   {Transitions: true, History: 8},
 		"indexes":       {Indexes: parity},
-		"all":           {Indexes: parity, Transitions: true, Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
+		"all":           {Indexes: parity, Transitions: true, History: 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shardedregistry.MustNew(config)

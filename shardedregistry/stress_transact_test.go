@@ -49,7 +49,7 @@ func TestStressTransact(t *testing.T) {
 		"constant hash": {Shards: 2},
 		"transitions":   {Transitions: true},
 		"indexes":       {Indexes: mod3},
-		"all":           {Indexes: mod3, Transitions: true, Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
+		"all":           {Indexes: mod3, Transitions: true, History: 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shardedregistry.MustNew(config)
