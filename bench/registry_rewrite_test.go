@@ -52,7 +52,7 @@ type keyByKey struct {
 }
 
 func (r *keyByKey) clear() {
-	r.DeleteMatching(func(shardedregistry.Entry[string, action]) bool { return true })
+	r.DeleteFunc(func(string, action) bool { return true })
 }
 
 func (r *keyByKey) replace(entries iter.Seq2[string, action]) {
@@ -61,7 +61,7 @@ func (r *keyByKey) replace(entries iter.Seq2[string, action]) {
 		stays[k] = true
 		r.Put(k, v)
 	}
-	r.DeleteMatching(func(e shardedregistry.Entry[string, action]) bool { return !stays[e.Key] })
+	r.DeleteFunc(func(k string, _ action) bool { return !stays[k] })
 }
 
 // atOnce uses Clear and Replace.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/fuzz/internal/history"
-	reg "github.com/latchfree/latchfree/shardedregistry"
 )
 
 // rewriter is a registry of which all keys change at one instant.
@@ -194,7 +193,7 @@ func TestReplaceHistories(t *testing.T) {
 type keyByKey struct{ realCutter }
 
 func (r keyByKey) Clear() int {
-	return r.DeleteMatching(func(reg.Entry[string, int]) bool { runtime.Gosched(); return true })
+	return r.DeleteFunc(func(string, int) bool { runtime.Gosched(); return true })
 }
 
 func (r keyByKey) Replace(entries iter.Seq2[string, int]) error {

@@ -107,7 +107,7 @@ func (s *revisionRun) operate(op byte, which, arg int) {
 			return nil
 		})
 	case 7:
-		s.r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value%2 == 0 })
+		s.r.DeleteFunc(func(_ string, v int) bool { return v%2 == 0 })
 	case 8:
 		if len(s.watching) < 4 {
 			s.watching = append(s.watching, s.begin(which, arg))

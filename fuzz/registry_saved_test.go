@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchfree/latchfree/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
 )
 
@@ -20,7 +19,7 @@ func (s *registryRun) compareSaved() {
 	loaded, err := snapfile.Read(&file, namesConfig, format)
 	require.NoError(s.t, err)
 	s.compareLoops(loaded, s.m)
-	last := shardedregistry.LastVersion(saved)
+	last := saved.Snapshot().Last()
 	for _, e := range slices.Collect(s.m.Entries()) {
 		require.LessOrEqual(s.t, e.Version, last)
 	}

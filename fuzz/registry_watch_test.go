@@ -198,7 +198,7 @@ func (s *watchRun) step(op, which, arg byte) {
 			w.cancel(errWatchEnds)
 		}
 	case 10:
-		s.deleteMatching(int(arg) % 2)
+		s.deleteFunc(int(arg) % 2)
 	}
 }
 
@@ -406,14 +406,14 @@ func (s *watchRun) abandon() {
 	}
 }
 
-// deleteMatching deletes the keys whose value leaves a remainder.
-func (s *watchRun) deleteMatching(remainder int) {
+// deleteFunc deletes the keys whose value leaves a remainder.
+func (s *watchRun) deleteFunc(remainder int) {
 	var gone []string
-	n := s.r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool {
-		if e.Value%2 == remainder {
-			gone = append(gone, e.Key)
+	n := s.r.DeleteFunc(func(k string, v int) bool {
+		if v%2 == remainder {
+			gone = append(gone, k)
 		}
-		return e.Value%2 == remainder
+		return v%2 == remainder
 	})
 	require.Len(s.t, gone, n)
 	for _, key := range gone {

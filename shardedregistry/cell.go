@@ -198,7 +198,6 @@ func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
 // is stored. What follows is housekeeping that no other operation waits for:
 // meanwhile a creator may replace the dead cell.
 func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
-	rt.check(k, old)
 	rt.recall(k, c, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any collector joined that might miss it.
@@ -207,7 +206,7 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 		return false
 	}
 	rt.shard(k.Hash).live.Add(-1)
-	if rt.light && dead.word&datedBit == 0 && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
+	if rt.light && dead.word&datedBit == 0 && rt.subscribers.Load() == nil {
 		rt.unlink(k, c, dead) // all that bury has to do here
 	} else {
 		rt.bury(k, c, old, dead)
@@ -220,7 +219,6 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 // will unlink it.
 func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
 	rt.leave(k, c, dead, rt.changed(k, c, old, dead))
-	rt.check(k, dead)
 }
 
 // helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
@@ -254,7 +252,6 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	if rt.expiry != nil {
 		rt.expiry.oversee(rt, k, c, old, rec)
 	}
-	rt.detectReentry(k)
 	return rt.tell(k, c, rec) || needed
 }
 

@@ -44,23 +44,6 @@ func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp
 	return compute(&t, fn)
 }
 
-// Compute is [Registry.Compute] of the key.
-//
-// Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes or TTL, and where it helps a transaction, it may block in all cases, see
-// [Config]. It takes effect when the new record or entry or the key's last
-// record is stored, or, if it changes nothing, when what it found was read.
-func (r Ref[K, V]) Compute(fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
-	if fn == nil {
-		panic("shardedregistry: Compute called with a nil function")
-	}
-	t, err := r.locate()
-	if err != nil {
-		return entry, false, err
-	}
-	return compute(t, fn)
-}
-
 // errStoresNothing ends an attempt whose function has drafted nothing.
 var errStoresNothing = errors.New("shardedregistry: the function stores nothing")
 
@@ -71,12 +54,12 @@ func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, 
 		a  = change[K]{create: true}
 		op ComputeOp
 	)
-	err = rt.persist(t.key, 0, func() (done bool, err error) {
+	err = retry(0, func() (done bool, err error) {
 		// LP(Compute), stored, or an error: see attempt.
 		done, err = t.attempt(&a, func() (err error) {
 			var old, value V
 			if a.old != nil {
-				old = out[V](rt, a.key, a.old)
+				old = *valueOf[V](a.old)
 			}
 			if value, op, err = fn(old, a.old != nil); err != nil {
 				return err
@@ -103,9 +86,9 @@ func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, 
 	case err != nil:
 		return entry, false, err
 	case op == UpdateOp:
-		return entryOf[V](rt, a.cell.named(t.key.Hash), a.next), true, nil
+		return entryOf[V](a.cell.key, a.next), true, nil
 	case op == CancelOp && a.old != nil:
-		return entryOf[V](rt, a.key, a.old), true, nil
+		return entryOf[V](a.cell.key, a.old), true, nil
 	}
 	return entry, false, nil
 }

@@ -56,31 +56,6 @@ type Config[K comparable, V any] struct {
 	// that return an Entry have that key in it. Nil stores keys as they are.
 	Normalize func(K) (K, error)
 
-	// Clone returns a copy of a value that shares nothing with it that anybody
-	// changes. With it, the registry keeps and hands out copies only. It clones
-	// each value that is stored, and each that is returned, yielded, or given to
-	// a function, also by its snapshots; Check and each index get a copy of
-	// their own. So callers may change what they have given and received, and
-	// functions may change their arguments. Clone is called on the caller's
-	// goroutine, outside every lock, and must be safe for concurrent use. If it
-	// panics over a value that is to be stored, nothing has changed. If it
-	// panics over one that is to be returned, what the method does may be done.
-	// Nil stores and hands out values as they are.
-	Clone func(V) V
-
-	// Fingerprint is for tests: it finds code that changes a value which the
-	// registry holds. It returns a description of all that a value consists of
-	// and refers to, for example as JSON. The registry calls it when a value is
-	// stored, and again whenever the value is read, replaced or deleted. If the
-	// descriptions differ, the registry panics with key, version and both.
-	// Fingerprint must be safe for concurrent use and return the same for the
-	// same value. With it, each operation costs a call of it and a look-up or
-	// two, and may block on the mutex of a hash bucket, also where its
-	// documentation calls it wait-free or lock-free; each key takes the memory
-	// of a description. A loop over All calls it for all values. Nil checks
-	// nothing.
-	Fingerprint func(V) string
-
 	// Check may reject a value before it is stored for a key. The method that
 	// was to store the value returns the error of Check as it is. Then, and when
 	// Check panics or calls runtime.Goexit, nothing has changed. Nil accepts
@@ -88,8 +63,8 @@ type Config[K comparable, V any] struct {
 	//
 	// Check is given the key as it is stored. It runs on the caller's goroutine,
 	// outside every lock, once for each attempt to store, and must be safe for
-	// concurrent use. It may read the registry and must not change it. Unless
-	// there is Clone, it must not change what the value refers to.
+	// concurrent use. It may read the registry. It must change neither that nor
+	// what the value refers to.
 	Check func(K, V) error
 
 	// Indexes are functions that return the values under which ByIndex finds a
@@ -128,10 +103,9 @@ type Config[K comparable, V any] struct {
 	// timer keeps a registry alive that nobody uses any more: its timers are stopped when the
 	// garbage collector finds it.
 	//
-	// TTL is given the key as it is stored, and with Clone a copy of the value. It runs on the
-	// caller's goroutine, outside every lock, once for each attempt to store, after Check and
+	// TTL is given the key as it is stored. It runs on the caller's goroutine, outside every lock, once for each attempt to store, after Check and
 	// the indexes, and must be safe for concurrent use. If it panics or calls runtime.Goexit,
-	// nothing has changed. Fingerprint is not asked about a value that expires.
+	// nothing has changed.
 	//
 	// Each entity takes some 60 bytes more, or 30 if it never expires. What is said above about methods that block with
 	// Indexes holds with TTL too: a creation or deletion, and a change whose deadline comes

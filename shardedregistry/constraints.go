@@ -33,8 +33,8 @@ func (c *Config[K, V]) constraints() (*constraints[K], error) {
 		return nil, nil
 	}
 	cs := &constraints[K]{values: table.NewKeys[string]()}
-	if clone, check := c.Clone, c.Check; check != nil {
-		cs.check = func(key K, rec *record) error { return check(key, copied(clone, *valueOf[V](rec))) }
+	if check := c.Check; check != nil {
+		cs.check = func(key K, rec *record) error { return check(key, *valueOf[V](rec)) }
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
 		if c.Indexes[name] == nil {
@@ -55,10 +55,9 @@ func (c *Config[K, V]) constraints() (*constraints[K], error) {
 	return cs, nil
 }
 
-// values returns an index's function of what a record holds, or of a clone of it.
+// values returns an index's function of what a record holds.
 func (c *Config[K, V]) values(of func(K, V) []string) func(K, *record) []string {
-	clone := c.Clone
-	return func(key K, rec *record) []string { return of(key, copied(clone, *valueOf[V](rec))) }
+	return func(key K, rec *record) []string { return of(key, *valueOf[V](rec)) }
 }
 
 func (cs *constraints[K]) add(name string, unique bool, values func(K, *record) []string) {

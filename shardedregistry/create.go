@@ -46,8 +46,8 @@ func (rt *root[K]) begin(k hkey[K], rec *record) bool {
 	if c, _ := rt.publish(k, mine, rec); c != mine {
 		return false
 	}
-	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
-		rt.replaced(mine, k.Hash, first, s)
+	if s := rt.subscribers.Load(); s != nil {
+		rt.replaced(mine, k.Hash, s)
 	}
 	return true
 }
@@ -71,7 +71,7 @@ func (i insertion) result() (Version, error) {
 // insert runs Create.
 func insert[K comparable, V any](t *target[K], value V) insertion {
 	// LP(Create), present: the record is read, here or by create.
-	c, rec := t.loadLive()
+	c, rec := t.root.loadLive(t.key)
 	if rec != nil {
 		return t.exists(c, rec)
 	}
@@ -123,7 +123,6 @@ func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool
 		return c, present, false, nil
 	}
 	rt.changed(k, c, nil, fresh)
-	rt.check(k, fresh)
 	return c, fresh, true, nil
 }
 

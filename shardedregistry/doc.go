@@ -29,16 +29,16 @@
 //	GetOrCreate of a present key         wait-free
 //	UpdateIf                             wait-free; lock-free while others watch or wait, or with
 //	                                     History, or beside a transaction
-//	Update; Put Upsert of a present key  lock-free
-//	Create Put Upsert GetOrCreate        blocking on the mutex of a hash bucket
+//	Update; Put of a present key         lock-free
+//	Create Put GetOrCreate               blocking on the mutex of a hash bucket
 //	    of an absent key
 //	Delete DeleteIf                      others see the key absent without waiting;
 //	                                     then blocking on that mutex
 //	Renew                                lock-free; blocking on a mutex if it brings the
 //	                                     deadline forward
-//	Compute                              as Upsert, or, if it deletes, as Delete
+//	Compute                              as Put, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
-//	    CreateMany DeleteMatching        never while the loop's body runs
+//	    DeleteFunc                       never while the loop's body runs
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
 //	Clear Replace                        blocking on each other, and on one bucket's mutex
@@ -51,12 +51,11 @@
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
 // Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
-// takes effect at one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and
-// DeleteFunc are not atomic over keys. The versions of a key strictly increase for ever, also across its
-// deletion and re-creation.
+// takes effect at one instant between its call and its return. Len, loops and DeleteFunc are not
+// atomic over keys. The versions of a key strictly increase for ever, also across its deletion and re-creation.
 //
-// A function given to Update, Upsert or Compute runs again when another operation has changed the key
-// meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
+// A function given to Update or Compute runs again when another operation has changed the key meanwhile. It must
+// not modify what its argument refers to, because all readers share that. Contention alone never
 // fails a call. Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
 //
 // # Transactions
@@ -75,10 +74,9 @@
 // and then B, it never shows the change of B without that of A. A loop over All sees each key at another
 // moment.
 //
-// [Sorted] and [SortedFunc] put a snapshot in order: by key, with ranges and prefixes, or by a function of
-// the caller's.
+// A snapshot is in no order. [slices.SortedFunc] of its Entries sorts them, by key, value or version.
 //
-// [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
+// [Restore] makes a registry of a snapshot's entries with their versions. Package snapfile saves a registry in a file and
 // loads it again.
 //
 // # Expiry
@@ -126,9 +124,9 @@
 //
 // # Values that contain pointers
 //
-// The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody
-// may change what it refers to, unless Config.Clone copies values on the way in and out. Config.Fingerprint
-// finds code that does, in tests. The same holds of what Peek points to: the value itself, which Get copies.
+// The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody may
+// change what it refers to: neither in what was stored nor in what was returned, nor what Peek points to. To
+// change such a value, copy it and Update.
 //
 // # Memory model
 //

@@ -95,9 +95,9 @@ func (c *Config[K, V]) expirer(s layout) expirer[K] {
 	if c.TTL == nil {
 		return nil
 	}
-	clone, ttl := c.Clone, c.TTL
+	ttl := c.TTL
 	x := &expiry[K]{
-		ttl:       func(key K, rec *record) time.Duration { return ttl(key, copied(clone, *valueOf[V](rec))) },
+		ttl:       func(key K, rec *record) time.Duration { return ttl(key, *valueOf[V](rec)) },
 		began:     atomics.Now(),
 		schedules: make([]schedule[K], schedules()),
 	}

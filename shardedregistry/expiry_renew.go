@@ -29,21 +29,6 @@ func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 	return renew(&t, version, ttl)
 }
 
-// Renew is [Registry.Renew] of the key.
-//
-// Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// the key next, it is blocking on a mutex, see [Config], and where the key expires
-// meanwhile, or it helps a transaction, on the mutex of a hash bucket. It takes effect when
-// the deadline is stored, or, if the key was changed or deleted meanwhile or the error is
-// not nil, when the key's record is read.
-func (r Ref[K, V]) Renew(version Version, ttl time.Duration) error {
-	t, err := r.locate()
-	if err != nil {
-		return err
-	}
-	return renew(t, version, ttl)
-}
-
 // renew runs Renew.
 //
 // Between reading the record and storing the deadline another operation may replace or delete

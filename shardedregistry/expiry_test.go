@@ -41,11 +41,6 @@ func layouts(c config) iter.Seq2[string, config] {
 				name += " History"
 				c.History = 1 << 10
 			}
-			if i&4 != 0 {
-				name += " Clone"
-				c.Clone = func(v int) int { return v }
-				c.Fingerprint = strconv.Itoa
-			}
 			if !yield(name, c) {
 				return
 			}
@@ -55,21 +50,12 @@ func layouts(c config) iter.Seq2[string, config] {
 
 // stores are the ways to store a value for the key k.
 var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
-	"Create":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
-	"Put":     func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
-	"Ref.Put": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Put(1); return err },
-	"Update":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
-	"Ref.Updt": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.Ref("k").Update(constant)
-		return err
-	},
+	"Create": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
+	"Put":    func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
+	"Update": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
 	"UpdateIf": func(r *shardedregistry.Registry[string, int]) error {
 		e, _ := r.Lookup("k")
 		_, err := r.UpdateIf("k", e.Version, 1)
-		return err
-	},
-	"Upsert": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.Upsert("k", func(int, bool) (int, error) { return 1, nil })
 		return err
 	},
 	"Compute": func(r *shardedregistry.Registry[string, int]) error {
@@ -83,10 +69,6 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 		}
 		return err
 	},
-	"CreateMany": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.CreateMany(maps.All(map[string]int{"k": 1}))
-		return err
-	},
 	"Replace": func(r *shardedregistry.Registry[string, int]) error {
 		return r.Replace(maps.All(map[string]int{"k": 1}))
 	},
@@ -98,9 +80,7 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 func constant(int) (int, error) { return 1, nil }
 
 // creates and replaces say which of stores need the key to be absent or present.
-func creates(name string) bool {
-	return name == "Create" || name == "GetOrCreate" || name == "CreateMany"
-}
+func creates(name string) bool  { return name == "Create" || name == "GetOrCreate" }
 func replaces(name string) bool { return strings.Contains(name, "Upd") }
 
 // However a value was stored, and whatever the registry has besides: it is there until its
@@ -348,8 +328,8 @@ func TestDeadlinesAreRounded(t *testing.T) {
 	})
 }
 
-// TTL is called once for what is stored, with the key as it is stored and a copy of the
-// value, under no lock, and not if Check rejects the value.
+// TTL is called once for what is stored, with the key as it is stored,
+// under no lock, and not if Check rejects the value.
 func TestTTLIsCalled(t *testing.T) {
 	var (
 		calls []string
@@ -358,7 +338,6 @@ func TestTTLIsCalled(t *testing.T) {
 	r = shardedregistry.MustNew(shardedregistry.Config[string, *int]{
 		Shards:    1,
 		Normalize: normalize,
-		Clone:     func(v *int) *int { c := *v; return &c },
 		Check: func(_ string, v *int) error {
 			if *v < 0 {
 				return errTest
@@ -367,7 +346,6 @@ func TestTTLIsCalled(t *testing.T) {
 		},
 		TTL: func(k string, v *int) time.Duration {
 			calls = append(calls, fmt.Sprint(k, *v))
-			*v = 99 // a copy
 			if k == "a" {
 				n := 5
 				mustPut(t, r, "inner", &n)
@@ -425,7 +403,7 @@ func TestTTLFails(t *testing.T) {
 				})
 				failing = false
 				after, ok := r.Lookup("k")
-				if n, _ := shardedregistry.Scheduled(r); after != before || ok != present || n != scheduled || shardedregistry.Suspects(r) != 0 {
+				if n, _ := shardedregistry.Scheduled(r); after != before || ok != present || n != scheduled {
 					t.Errorf("%s,%s: %v, %t afterwards, %v, %t before; %d scheduled", way, name, after, ok, before, present, n)
 				}
 				within(t, func() { mustPut(t, r, "k", 8) })
@@ -526,28 +504,6 @@ func TestExpiryDuringSnapshot(t *testing.T) {
 	}
 }
 
-// Fingerprint, which may panic, is not called by a timer, and forgets what has expired.
-func TestFingerprintOfExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 1
-		r := shardedregistry.MustNew(shardedregistry.Config[string, *int]{
-			TTL:         func(string, *int) time.Duration { return time.Second },
-			Fingerprint: func(v *int) string { return strconv.Itoa(*v) },
-		})
-		mustPut(t, r, "k", &n)
-		n = 2 // behind the registry's back
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if r.Len() != 0 {
-			t.Error("it has not expired")
-		}
-		mustPut(t, r, "k", &n)
-		if v, _ := r.Get("k"); *v != 2 {
-			t.Errorf("it is %d", *v)
-		}
-	})
-}
-
 // Many entities expire together.
 func TestManyExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -590,9 +546,9 @@ func TestScheduleIsBounded(t *testing.T) {
 		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, room)
 	}
 	for name, clear := range map[string]func(){
-		"DeleteMatching": func() { r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true }) },
-		"Clear":          func() { r.Clear() },
-		"Replace":        func() { r.Replace(maps.All(map[string]int{})) },
+		"DeleteFunc": func() { r.DeleteFunc(func(string, int) bool { return true }) },
+		"Clear":      func() { r.Clear() },
+		"Replace":    func() { r.Replace(maps.All(map[string]int{})) },
 	} {
 		if clear(); r.Len() != 0 {
 			t.Errorf("%s leaves %d entities", name, r.Len())

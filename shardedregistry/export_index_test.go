@@ -76,7 +76,7 @@ func nodes[K comparable](p *postings[K]) (branches, leaves int) {
 // held before.
 func SameIndexKeys[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
 	keys := func() []indexKey {
-		_, _, rec := r.find(key)
+		_, rec := r.root.Load().find(key)
 		return rec.indexKeys()
 	}
 	before := keys()

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// What the tests must know to reach the rare paths.
-var (
-	Patience = attemptsBeforeDetecting()
-	Proofs   = provenReentries()
-)
+// MaxAttempts is how often a function runs that changes its own key.
+var MaxAttempts = maxAttempts()
 
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
@@ -41,14 +36,6 @@ func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
 		if c.rec.Load().intent() {
 			n++
 		}
-	}
-	return n
-}
-
-// Suspects returns the number of calls that are listed as detectors.
-func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
-	for p := r.install().detectors.Load(); p != nil; p = p.next {
-		n++
 	}
 	return n
 }
@@ -94,51 +81,14 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 	}
 }
 
-// Listed calls f while a detector for key is listed, as change.prove does.
-func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
-	t, err := r.locate(key)
-	if err != nil {
-		panic(err)
-	}
-	t.root.detecting(t.key, f)
-}
-
-// SuspectList is a list of detectors by itself.
-type SuspectList struct {
-	p atomics.Pointer[reentryDetector[int]]
-}
-
-// Push lists a detector, and returns a function that reports whether it is
-// listed and one that drops it.
-func (l *SuspectList) Push() (listed func() bool, remove func()) {
-	own := new(bool)
-	push(&l.p, &reentryDetector[int]{own: own})
-	listed = func() bool {
-		for p := l.p.Load(); p != nil; p = p.next {
-			if p.own == own {
-				return true
-			}
-		}
-		return false
-	}
-	return listed, func() { drop(&l.p, own) }
-}
-
 // Taker is a call of Snapshot that can be stopped between its steps.
-type Taker[K comparable, V any] struct {
-	t     *collector[K]
-	clone func(V) V
-}
+type Taker[K comparable, V any] struct{ t *collector[K] }
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
 	col := newCollector(r.install())
 	col.collect()
-	joined := Taker[K, V]{t: col}
-	if g := r.root.Load().guard; g != nil {
-		joined.clone = cloneOf[V](g)
-	}
-	return joined
+	return Taker[K, V]{col}
 }
 
 // Collect makes a cut, and reports whether that was the last.
@@ -146,7 +96,7 @@ func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
-	s, col := &Snapshot[K, V]{clone: t.clone}, *t.t
+	s, col := new(Snapshot[K, V]), *t.t
 	col.keys.keys, col.heads = slices.Clone(col.keys.keys), slices.Clone(col.heads) // fill changes them
 	col.fill(&s.contents, plain[V])
 	return s
@@ -154,7 +104,7 @@ func (t Taker[K, V]) Found() *Snapshot[K, V] {
 
 // Leave does the rest of Snapshot.
 func (t Taker[K, V]) Leave() *Snapshot[K, V] {
-	s := &Snapshot[K, V]{clone: t.clone}
+	s := new(Snapshot[K, V])
 	t.t.finish(&s.contents, plain[V])
 	return s
 }
@@ -219,11 +169,6 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 // Remembers reports whether a Ref remembers a cell.
 func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Load() != nil }
 
-// Imprints returns the number of values that are remembered for Fingerprint.
-func Imprints[K comparable, V any](r *Registry[K, V]) int {
-	return r.root.Load().verifier.(*fingerprints[K]).byKey.Len()
-}
-
 // UsedShards returns the number of shards that have had a key.
 func UsedShards[K comparable, V any](r *Registry[K, V]) (n int) {
 	for i := range r.install().shards {
@@ -253,7 +198,7 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 			return events
 		}
 		if k, rec := w.w.look(n); rec != nil {
-			events = append(events, eventOf[V](w.w.root, k, rec))
+			events = append(events, eventOf[V](k, rec))
 		}
 	}
 }

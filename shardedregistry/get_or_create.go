@@ -35,16 +35,16 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 // getOrCreate runs GetOrCreate.
 func getOrCreate[K comparable, V any](t *target[K], fn func() (V, error)) (value V, created bool, err error) {
 	// LP(GetOrCreate), present, or an error of fn: the table or the record is read.
-	c, rec := t.loadLive()
+	_, rec := t.root.loadLive(t.key)
 	if rec == nil {
 		made, err := fn()
 		if err != nil {
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if c, rec, created, err = t.create(draft[V](t.root, t.root.snapshotting(), nil, made)); err != nil {
+		if _, rec, created, err = t.create(draft[V](t.root, t.root.snapshotting(), nil, made)); err != nil {
 			return value, false, err
 		}
 	}
-	return out[V](t.root, c.named(t.key.Hash), rec), created, nil
+	return *valueOf[V](rec), created, nil
 }

@@ -85,6 +85,19 @@ func hammer(t testing.TB, n int, f func(i int)) {
 	within(t, done.Wait)
 }
 
+// createOrUpdate stores what fn makes of the value of k, or of none.
+func createOrUpdate[K comparable, V any](r computer[K, V], k K, fn func(old V, exists bool) (V, error)) (shardedregistry.Entry[K, V], error) {
+	e, _, err := r.Compute(k, func(old V, exists bool) (V, shardedregistry.ComputeOp, error) {
+		value, err := fn(old, exists)
+		return value, shardedregistry.UpdateOp, err
+	})
+	return e, err
+}
+
+type computer[K comparable, V any] interface {
+	Compute(K, func(V, bool) (V, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[K, V], bool, error)
+}
+
 // within fails the test if f does not return in reasonable time.
 func within(t testing.TB, f func()) {
 	t.Helper()

@@ -24,7 +24,7 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := indexed(&r.core, "ByIndex", index)
 	found := query[K]{rt, cs, cs.indexKey(number, value)}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
+		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](k.Key, rec)) })
 	}
 }
 
@@ -36,23 +36,15 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if rt, k, rec := holderOf(&r.core, index, value); rec != nil {
-		return entryOf[V](rt, k, rec), true
-	}
-	return entry, false
-}
-
-// holderOf runs LookupBy. It returns the key and its record, or nil.
-func holderOf[K comparable](r *core[K], index, value string) (rt *root[K], k hkey[K], rec *record) {
-	rt, cs, number := indexed(r, "LookupBy", index)
+	rt, cs, number := indexed(&r.core, "LookupBy", index)
 	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{rt, cs, cs.indexKey(number, value)}.each(func(found hkey[K], its *record) bool {
-		k, rec = found, its
+	query[K]{rt, cs, cs.indexKey(number, value)}.each(func(k hkey[K], rec *record) bool {
+		entry, ok = entryOf[V](k.Key, rec), true
 		return false
 	})
-	return rt, k, rec
+	return entry, ok
 }
 
 // IndexValues returns an iterator over the values of an index, in no particular

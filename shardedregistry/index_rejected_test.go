@@ -30,7 +30,7 @@ func storing(r *tasks, present bool, v task) map[string]func() error {
 		},
 		"Put": func() error { version, err := r.Put("k", v); return rejected(version == 0, err) },
 		"Upsert": func() error {
-			e, err := r.Upsert("k", func(task, bool) (task, error) { return v, nil })
+			e, err := createOrUpdate(r, "k", func(task, bool) (task, error) { return v, nil })
 			return rejected(e.Version == 0, err)
 		},
 	}

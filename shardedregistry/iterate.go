@@ -32,7 +32,7 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
 	if rt := r.root.Load(); rt != nil {
-		rt.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
+		rt.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](k.Key, rec)) })
 	}
 }
 

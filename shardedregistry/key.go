@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
 )
 
@@ -64,7 +63,7 @@ func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
 }
 
 // target is where an operation that is given a key works: on that key of that
-// registry. It is immutable, but for what last points to.
+// registry. It is immutable.
 //
 // An operation that has found a cell goes on with the cell's key, which is equal and
 // need not be the same: so nothing that stays refers to the memory of the given key.
@@ -72,9 +71,6 @@ type target[K comparable] struct {
 	root  *root[K]
 	key   hkey[K] // normalised
 	given K       // as the caller spelled it
-
-	// last is nil, or the word in which a Ref remembers the cell of its key.
-	last *atomics.Pointer[cell[K]]
 }
 
 // locate returns the target for key, or an error that matches ErrInvalidKey.
@@ -90,51 +86,4 @@ func (rt *root[K]) aim(t *target[K], key K) (err error) {
 		t.root, t.given = rt, key
 	}
 	return err
-}
-
-// loadLive returns the cell of the key and its record, or nil and nil if the
-// key is absent: see root.loadLive.
-//
-// A Ref remembers a cell. One that is alive is the one in the table, because cells leave
-// it dead. One that is dead may have died long ago and says nothing about now, so that
-// the table is asked.
-func (t *target[K]) loadLive() (*cell[K], *record) {
-	if t.last == nil {
-		return t.root.loadLive(t.key)
-	}
-	last := t.last.Load()
-	if last != nil {
-		if rec := t.root.live(last.rec.Load()); rec != nil {
-			return last, rec
-		}
-	}
-	c, rec := t.root.loadLive(t.key)
-	t.remember(last, c)
-	return c, rec
-}
-
-// loadToChange is loadLive for an operation that will replace the record: if an intent is
-// in the way, it finishes that transaction first.
-func (t *target[K]) loadToChange() (*cell[K], *record) {
-	if t.last == nil {
-		return t.root.loadToChange(t.key)
-	}
-	last := t.last.Load()
-	if last != nil {
-		if rec := t.root.live(last.cleared(last.rec.Load())); rec != nil {
-			return last, rec
-		}
-	}
-	c, rec := t.root.loadToChange(t.key)
-	t.remember(last, c)
-	return c, rec
-}
-
-// remember replaces last, which a Ref remembers, by c. That is a hint: a slow goroutine
-// may store an older cell than others have found since. That cell is dead or nil, and
-// the next reader finds that out.
-func (t *target[K]) remember(last, c *cell[K]) {
-	if c != last {
-		t.last.Store(c)
-	}
 }

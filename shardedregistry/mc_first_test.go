@@ -46,9 +46,7 @@ func TestFirstLookProtocols(t *testing.T) {
 	}{
 		{"Len", (*names).Len},
 		{"Snapshot", func(r *names) int { return r.Snapshot().Len() }},
-		{"DeleteMatching", func(r *names) int {
-			return r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true })
-		}},
+		{"DeleteFunc", func(r *names) int { return r.DeleteFunc(func(string, int) bool { return true }) }},
 		{"ByIndex", func(r *names) int {
 			return misused("not in Config", func() { r.ByIndex("none", "value") })
 		}},

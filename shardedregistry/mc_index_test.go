@@ -249,7 +249,7 @@ func TestIndexFunctionLeavesProtocol(t *testing.T) {
 		"Put":      func(r registry) { r.Put("a", 2) },
 		"Update":   func(r registry) { r.Update("a", func(v int) (int, error) { return v + 1, nil }) },
 		"UpdateIf": func(r registry) { r.UpdateIf("a", 1, 2) },
-		"Upsert":   func(r registry) { r.Upsert("b", func(v int, _ bool) (int, error) { return v + 2, nil }) },
+		"Upsert":   func(r registry) { createOrUpdate(r, "b", func(v int, _ bool) (int, error) { return v + 2, nil }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name + " whose function fails, panics or exits ∥ Put(3) ∥ ByIndex"}, func(m *mc.M) {

@@ -49,8 +49,8 @@ func (m Mirror[K, V]) Get(key K) (value V, ok bool) {
 
 // mirrored is Get where there is more to do than that.
 func mirrored[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		return out[Versioned[V]](rt, k, rec).Value, true
+	if _, rec := rt.find(key); rec != nil {
+		return valueOf[Versioned[V]](rec).Value, true
 	}
 	return value, false
 }
@@ -81,9 +81,9 @@ func (m Mirror[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 
 // mirroredEntry is Lookup where there is more to do than that.
 func mirroredEntry[V any, K comparable](rt *root[K], key K) (entry Entry[K, V], ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		v := out[Versioned[V]](rt, k, rec)
-		return Entry[K, V]{k.Key, v.Value, v.Version}, true
+	if c, rec := rt.find(key); rec != nil {
+		v := valueOf[Versioned[V]](rec)
+		return Entry[K, V]{c.key, v.Value, v.Version}, true
 	}
 	return entry, false
 }

@@ -38,9 +38,8 @@ func TestErrorsOfCheckComeBackAsTheyAre(t *testing.T) {
 		before := theirs.Error()
 		k := scoped{Space: "space", Key: "new"}
 		for name, err := range map[string]error{
-			"Create":     second(r.Create(k, 1)),
-			"Put":        second(r.Put(k, 1)),
-			"Ref.Create": second(r.Ref(k).Create(1)),
+			"Create": second(r.Create(k, 1)),
+			"Put":    second(r.Put(k, 1)),
 			"UpdateIf": func() error {
 				e, _ := r.Lookup(scoped{Space: "space", Key: "mine"})
 				return second(r.UpdateIf(e.Key, e.Version, 2))
@@ -50,13 +49,9 @@ func TestErrorsOfCheckComeBackAsTheyAre(t *testing.T) {
 				t.Errorf("%s = %v, want the very error of Check: %v", name, err, theirs)
 			}
 		}
-		for name, err := range map[string]error{
-			"CreateMany": second(r.CreateMany(one(k, 1))),
-		} {
-			var failed *shardedregistry.KeyError
-			if !errors.As(err, &failed) || failed.Err != theirs {
-				t.Errorf("%s = %v, want a KeyError with the very error of Check: %v", name, err, theirs)
-			}
+		var failed *shardedregistry.KeyError
+		if err := r.Replace(one(k, 1)); !errors.As(err, &failed) || failed.Err != theirs {
+			t.Errorf("Replace = %v, want a KeyError with the very error of Check: %v", err, theirs)
 		}
 		if theirs.Error() != before {
 			t.Errorf("the error has become %v, and was %s", theirs, before)

@@ -3,7 +3,7 @@ package shardedregistry
 // Peek returns a pointer to the value of key, or nil if key is absent. It copies
 // nothing, so it is quicker than Get if the value has many words. All readers share
 // the value: it must not be modified. It never changes either; an operation that
-// changes key stores another. With Config.Clone, Peek returns a pointer to a clone.
+// changes key stores another.
 //
 // Peek is wait-free. It takes effect when the key's record is read, or, if key is
 // absent, when the table is read or the key's last record was stored.
@@ -29,31 +29,10 @@ func (r *further[K, V]) Peek(key K) *V {
 	return valueOf[V](rec)
 }
 
-// peek is Peek where there is more to do than that.
+// peek is Peek where the key is not stored as it is given.
 func peek[V any, K comparable](rt *root[K], key K) *V {
-	if k, rec := rt.find(key); rec != nil {
-		return pointer[V](rt, k, rec)
-	}
-	return nil
-}
-
-// pointer is out, by a pointer, and without a copy unless the registry clones.
-func pointer[V any, K comparable](rt *root[K], k hkey[K], rec *record) *V {
-	if rt.guard == nil {
+	if _, rec := rt.find(key); rec != nil {
 		return valueOf[V](rec)
-	}
-	value := lent[V](rt, k, rec)
-	return &value
-}
-
-// Peek is [Registry.Peek] of the key.
-//
-// Peek is wait-free. It takes effect when the key's record is read, or, if the
-// key is absent, when the table is read or the key's last record was stored.
-func (r Ref[K, V]) Peek() *V {
-	// LP(Peek): find reads the record, or finds none.
-	if rt, k, rec := r.find(); rec != nil {
-		return pointer[V](rt, k, rec)
 	}
 	return nil
 }

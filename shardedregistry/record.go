@@ -232,12 +232,9 @@ func plain[V any](rec *record) *record {
 	return &(&boxed[record, V]{record{word: rec.word &^ datedBit}, *valueOf[V](rec)}).head
 }
 
-// draft returns a record that others have not seen, with value or its clone. If it
-// can, it uses spare, which is nil or was drafted and not published.
+// draft returns a record that others have not seen, with value. If it can, it uses spare,
+// which is nil or was drafted and not published.
 func draft[V any, K comparable](rt *root[K], snapshotting bool, spare *record, value V) *record {
-	if rt.guard != nil {
-		value = copied(cloneOf[V](rt.guard), value)
-	}
 	if spare == nil && !snapshotting && rt.large == nil {
 		return &(&boxed[record, V]{value: value}).head // what fresh returns, in one step
 	}
@@ -248,36 +245,7 @@ func draft[V any, K comparable](rt *root[K], snapshotting bool, spare *record, v
 	return spare
 }
 
-// out returns the value of rec, which k holds or held, as users get it. It runs
-// functions of the user's.
-func out[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
-	if rt.guard == nil {
-		return *valueOf[V](rec)
-	}
-	return lent[V](rt, k, rec)
-}
-
-// lent is out with a guard.
-func lent[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
-	rt.check(k, rec)
-	return copied(cloneOf[V](rt.guard), *valueOf[V](rec))
-}
-
-// entryOf returns the entry of rec as users get it.
-func entryOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Entry[K, V] {
-	return Entry[K, V]{k.Key, out[V](rt, k, rec), rec.version()}
-}
-
-// cloneOf returns Config.Clone, or nil.
-func cloneOf[V any, K comparable](g *valueGuard[K]) func(V) V {
-	clone, _ := g.clone.(func(V) V)
-	return clone
-}
-
-// copied returns a clone of value, or value if clone is nil.
-func copied[V any](clone func(V) V, value V) V {
-	if clone == nil {
-		return value
-	}
-	return clone(value)
+// entryOf returns the entry of a key that holds rec.
+func entryOf[V any, K comparable](key K, rec *record) Entry[K, V] {
+	return Entry[K, V]{key, *valueOf[V](rec), rec.version()}
 }

@@ -62,8 +62,6 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		return nil, err
 	}
 	rt := newRoot(n, config.Normalize)
-	rt.guard = config.guard()
-	rt.verifier = config.verifier()
 	var special layout
 	if cs != nil {
 		special |= isIndexed
@@ -120,10 +118,10 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 	return *valueOf[V](rec), true
 }
 
-// get is Get where there is more to do than that.
+// get is Get where the key is not stored as it is given.
 func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		return out[V](rt, k, rec), true
+	if _, rec := rt.find(key); rec != nil {
+		return *valueOf[V](rec), true
 	}
 	return value, false
 }
@@ -154,36 +152,21 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	return Entry[K, V]{c.key, *valueOf[V](rec), rec.version()}, true
 }
 
-// lookup is Lookup where there is more to do than that.
+// lookup is Lookup where the key is not stored as it is given.
 func lookup[V any, K comparable](rt *root[K], key K) (entry Entry[K, V], ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		return entryOf[V](rt, k, rec), true
+	if c, rec := rt.find(key); rec != nil {
+		return entryOf[V](c.key, rec), true
 	}
 	return entry, false
 }
 
-// find returns the root, key as it is stored and its live record, or no record.
-func (r *core[K]) find(key K) (rt *root[K], k hkey[K], rec *record) {
-	if rt = r.root.Load(); rt != nil {
-		k, rec = rt.find(key)
+// find returns the cell of key, as the caller spells it, and its live record, or nil and nil.
+func (rt *root[K]) find(key K) (*cell[K], *record) {
+	k, err := rt.hashed(key)
+	if err != nil {
+		return nil, nil
 	}
-	return rt, k, rec
-}
-
-func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
-	if rt.open {
-		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
-	} else {
-		var err error
-		if k, err = rt.hashed(key); err != nil {
-			return k, nil
-		}
-	}
-	c, rec := rt.loadLive(k)
-	if c != nil {
-		k.Key = c.key
-	}
-	return k, rec
+	return rt.loadLive(k)
 }
 
 // Delete removes key and returns what it held, and whether it was present.
@@ -210,8 +193,8 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	return Entry[K, V]{c.key, *valueOf[V](old), old.version()}, true
 }
 
-// remove runs Delete where values are handed out as they are stored. It returns the cell
-// and the record that it has deleted, or nil.
+// remove runs Delete where keys are stored as they are given. It returns the cell and the
+// record that it has deleted, or nil.
 func (rt *root[K]) remove(key K) (c *cell[K], old *record) {
 	c, hash := rt.cells.Find(&rt.keys, key)
 	if c == nil {
@@ -234,15 +217,13 @@ func (rt *root[K]) remove(key K) (c *cell[K], old *record) {
 func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := t.loadToChange()
+		c, old := t.root.loadToChange(t.key)
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
-		k := c.named(t.key.Hash)
-		entry := entryOf[V](t.root, k, old)
 		// LP(Delete): the dead record is stored.
-		if t.root.kill(k, c, old) {
-			return entry, true
+		if t.root.kill(c.named(t.key.Hash), c, old) {
+			return entryOf[V](c.key, old), true
 		}
 	}
 }

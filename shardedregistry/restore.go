@@ -21,10 +21,9 @@ func (e *versionError) Unwrap() error { return ErrInvalidVersion }
 
 // Restore returns a new registry that holds entries with their versions, for example
 // those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
-// begins above last, and above all versions of entries, when it is created. So with a
-// last from [LastVersion], asked for after the snapshot was taken, the versions of a
-// key increase also across the restart; but versions that were given after the
-// snapshot was taken may be given again.
+// begins above last, and above all versions of entries, when it is created. So with
+// [Snapshot.Last] the versions of a key increase also across the restart; but versions
+// that were given after the snapshot was taken may be given again.
 //
 // Each key and value is checked as Create checks them. If a key is invalid or comes
 // twice, a value is rejected, or a version is 0 or above [MaxRestored], Restore returns
@@ -98,31 +97,13 @@ func (rt *root[K]) startAbove(version Version) {
 	}
 }
 
-// LastVersion returns a version that is at least that of each change, of any key,
-// whose call had returned before: see [Restore]. It looks at every entity.
-//
-// LastVersion is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when its record or the floor of its shard is read.
-func LastVersion[K comparable, V any](r *Registry[K, V]) Version {
-	rt := r.root.Load()
-	if rt == nil {
-		return 0
-	}
-	return rt.lastVersion()
-}
-
-// lastVersion runs LastVersion. The floors are read last: a key whose cell the loop
-// does not meet has left the table, and unlink raises floor before that.
-func (rt *root[K]) lastVersion() (last Version) {
-	for c := range rt.cells.All() {
-		if rec := rt.held(c); rec != nil {
-			last = max(last, rec.version())
-		}
-	}
+// highestFloor returns a version that is at least the last one of each key whose cell has
+// left the table.
+func (rt *root[K]) highestFloor() (highest Version) {
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {
-			last = max(last, Version(s.floor.Load())&^sealedBit)
+			highest = max(highest, Version(s.floor.Load())&^sealedBit)
 		}
 	}
-	return last
+	return highest
 }

@@ -108,9 +108,9 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 
 // changeOf returns a change as users get it.
 func changeOf[V any, K comparable](rt *root[K], change *remembered[K]) Change[K, V] {
-	e := eventOf[V](rt, change.key, change.rec)
+	e := eventOf[V](change.key, change.rec)
 	if e.Deleted {
-		e.Value = out[V](rt, change.key, rt.historyOf(change.rec).last)
+		e.Value = *valueOf[V](rt.historyOf(change.rec).last)
 	}
 	return Change[K, V]{Event: e, Revision: change.revision}
 }

@@ -18,7 +18,6 @@ import (
 // Until the instant, operations that create a key wait for it, other calls of Clear and
 // [Registry.Replace] wait until it is over, and operations that change a present key help
 // Clear first, which may take as long. Transactions abort and run again. Readers never wait.
-// With Config.Fingerprint, a value that was changed makes Clear panic when all is done.
 //
 // Clear is blocking on other calls of Clear and Replace, and on the mutex of one hash bucket
 // at a time. It takes effect when it has put an intent on each key, and commits, or, if the
@@ -75,9 +74,6 @@ func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error
 		var t target[K]
 		if err := rt.aim(&t, key); err != nil {
 			return &KeyError{key, err}
-		}
-		if g := rt.guard; g != nil {
-			value = copied(cloneOf[V](g), value)
 		}
 		next.keys = grown(next.keys, usual)
 		if i := next.add(keyToBe[K]{key: t.key, given: key}); i < len(values) {

@@ -1,33 +1,5 @@
 package shardedregistry
 
-// conclude withdraws the intents of a rewriting that has committed, and tells all that
-// subscribe. It returns how many keys were deleted.
-func (rw *rewriting[K]) conclude() int {
-	if rw.root.verifier != nil {
-		return rw.verifyAndTell()
-	}
-	return rw.tell()
-}
-
-// verifyAndTell is conclude where a function of the user's says whether a value was
-// changed. If it panics or exits, all is told nevertheless.
-func (rw *rewriting[K]) verifyAndTell() (deleted int) {
-	func() {
-		defer func() { deleted = rw.tell() }()
-		rw.each(func(k hkey[K], it *rewriteIntent[K]) {
-			if !it.creates() {
-				rw.root.check(k, it.old)
-			}
-		})
-	}()
-	rw.each(func(k hkey[K], it *rewriteIntent[K]) {
-		if !it.next.dead() {
-			rw.root.check(k, it.next)
-		}
-	})
-	return deleted
-}
-
 // creates reports whether the intent was put into the table with its cell.
 func (it *rewriteIntent[K]) creates() bool { return it.old == nil || it.old.dead() }
 
@@ -58,8 +30,9 @@ func (rw *rewriting[K]) each(f func(k hkey[K], it *rewriteIntent[K])) {
 	}
 }
 
-// tell does for each key what is left to do when its record was stored.
-func (rw *rewriting[K]) tell() (deleted int) {
+// conclude withdraws the intents of a rewriting that has committed, and does for each key
+// what is left to do when its record was stored. It returns how many keys were deleted.
+func (rw *rewriting[K]) conclude() (deleted int) {
 	rt := rw.root
 	rw.each(func(k hkey[K], it *rewriteIntent[K]) {
 		k.Key = it.cell.key

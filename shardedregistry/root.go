@@ -15,8 +15,7 @@ type root[K comparable] struct {
 	shift uint8 // of a hash, to leave the index of a shard
 
 	// open and light let an operation take its fast path. Open says that keys are stored
-	// as they are given, and values handed out as they are stored; light that values are
-	// stored as they are given, too, in records without further parts.
+	// as they are given; light that values are, too, in records without further parts.
 	open, light bool
 
 	// cells has the cell of each key, for a while also after the key's deletion. It
@@ -25,13 +24,8 @@ type root[K comparable] struct {
 	cells table.Cells[K, cell[K]]
 	_     atomics.CacheLinePad
 
-	guard       *valueGuard[K] // nil without Clone and Fingerprint
 	constraints constrainer[K] // nil if there are no indexes and nothing is checked
 	shards      []atomics.Pointer[shard]
-
-	// detectors lists the calls that may be changing their own key. It is nearly
-	// always nil. Each operation that has changed a key reads it. See reentryDetector.
-	detectors atomics.Pointer[reentryDetector[K]]
 
 	// clock says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; each operation that changes a
@@ -47,10 +41,6 @@ type root[K comparable] struct {
 	// does, which installs it by CAS, and then stays. An operation that has changed a
 	// key reads it while a call waits.
 	waitlists atomics.Pointer[table.Table[hkey[K], waitlist]]
-
-	// verifier is nil without Fingerprint. Like large it is installed by New, so that a
-	// program without New does not link its code.
-	verifier verifier[K]
 
 	// large makes live records with index keys, a history or a lease: see freshLarge. It is
 	// nil where records have none of these.
@@ -79,7 +69,7 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 // ease sets open and light, by which operations choose their fast path. It is called
 // when all that they depend on was set.
 func (rt *root[K]) ease() {
-	rt.open = rt.normalize == nil && !rt.keys.Dynamic() && rt.guard == nil
+	rt.open = rt.normalize == nil && !rt.keys.Dynamic()
 	rt.light = rt.open && rt.large == nil
 }
 

@@ -13,8 +13,7 @@ import (
 // zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K]
-	clone    func(V) V // or nil
-	revision Revision  // see Revision
+	revision Revision // see Revision
 }
 
 // contents is all of a snapshot that does not depend on the type of its values.
@@ -22,6 +21,7 @@ type contents[K comparable] struct {
 	codec   keyCodec[K]
 	keys    []K
 	records []*record // of the keys: live and plain
+	last    Version   // see Last
 
 	// table is of keys, and nil until somebody looks for one. Everybody reads.
 	table atomics.Pointer[keyTable]
@@ -51,9 +51,6 @@ func (r *further[K, V]) Snapshot() *Snapshot[K, V] {
 // snapshot runs Snapshot.
 func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
 	s := new(Snapshot[K, V])
-	if rt.guard != nil {
-		s.clone = cloneOf[V](rt.guard)
-	}
 	if rt.history != nil {
 		s.revision = rt.history.revision() // before the cut
 	}
@@ -65,6 +62,10 @@ func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
 // what followed them, for [Registry.WatchFrom]. It may contain some that came
 // later, too. It is 0 if the registry is without Config.History.
 func (s *Snapshot[K, V]) Revision() Revision { return s.revision }
+
+// Last returns a version that is at least that of each change that the snapshot
+// contains, deletions included: see [Restore].
+func (s *Snapshot[K, V]) Last() Version { return s.last }
 
 // keep makes c what it has of the keys that only accepts.
 func (c *contents[K]) keep(only func(K) bool) {
@@ -84,7 +85,7 @@ func (c *contents[K]) keep(only func(K) bool) {
 // memory in proportion to their number.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
-		return copied(s.clone, *valueOf[V](rec)), true
+		return *valueOf[V](rec), true
 	}
 	return value, false
 }
@@ -93,7 +94,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
-		return s.entry(k.Key, rec), true
+		return entryOf[V](k.Key, rec), true
 	}
 	return entry, false
 }
@@ -118,11 +119,6 @@ func (c *contents[K]) find(key K) (k hkey[K], rec *record) {
 	return k, nil
 }
 
-// entry returns what to hand out of the record of a key.
-func (s *Snapshot[K, V]) entry(key K, rec *record) Entry[K, V] {
-	return Entry[K, V]{key, copied(s.clone, *valueOf[V](rec)), rec.version()}
-}
-
 // Len returns the number of keys.
 func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 
@@ -131,7 +127,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i], copied(s.clone, *valueOf[V](rec))) {
+			if !yield(s.keys[i], *valueOf[V](rec)) {
 				return
 			}
 		}
@@ -142,7 +138,7 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {
-			if !yield(s.entry(s.keys[i], rec)) {
+			if !yield(entryOf[V](s.keys[i], rec)) {
 				return
 			}
 		}

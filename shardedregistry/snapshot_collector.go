@@ -24,8 +24,9 @@ type collector[K comparable] struct {
 	// read. It ends before the keys after which no exception was met.
 	exceptions []*exception[K]
 
-	next   int  // the number of the key that comes next, if the order is that of the previous look
-	unsure bool // whether a plain record was found that is new
+	last   Version // the highest version that was met
+	next   int     // the number of the key that comes next, if the order is that of the previous look
+	unsure bool    // whether a plain record was found that is new
 }
 
 // exception is what a collector knows of a key that may have held something else than its head.
@@ -71,6 +72,7 @@ func (col *collector[K]) finish(p *contents[K], plain func(*record) *record) {
 		}
 	}
 	col.fill(p, plain)
+	p.last = max(col.last, col.root.highestFloor())
 }
 
 // walk finds every cell that is in the table throughout the walk, dead or alive, or
@@ -140,6 +142,7 @@ func (col *collector[K]) observe() {
 			case words[i]&(datedBit|deadBit) == 0:
 				if head != col.heads[n] {
 					col.heads[n], col.unsure = head, true
+					col.last = max(col.last, words[i].version())
 				}
 				if col.excepted(n) != nil {
 					col.exceptions[n] = nil
@@ -177,7 +180,9 @@ func (col *collector[K]) except(n int, x exception[K]) {
 
 // judge finds what key n, whose cell holds head, held at the cut.
 func (col *collector[K]) judge(n int, head *record) {
-	head = resolved(head)
+	if head = resolved(head); head != nil {
+		col.last = max(col.last, head.version())
+	}
 	held := col.root.at(head, col.cut)
 	if x := col.excepted(n); held == nil && x != nil && x.before != nil {
 		// This cell is younger than the cut. The one before it may have died

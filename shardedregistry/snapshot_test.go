@@ -206,7 +206,7 @@ func TestSnapshotOfFailures(t *testing.T) {
 	for _, end := range []func(){func() { panic(errTest) }, runtime.Goexit, func() {}} {
 		for _, k := range []string{"a", "b"} {
 			left(t, func() {
-				r.Upsert(k, func(int, bool) (int, error) { end(); return 9, errTest })
+				createOrUpdate(&r, k, func(int, bool) (int, error) { end(); return 9, errTest })
 			})
 		}
 	}

@@ -49,7 +49,7 @@ func TestStressTransact(t *testing.T) {
 		"constant hash": {Shards: 2},
 		"history":       {History: 1 << 18},
 		"indexes":       {Indexes: mod3},
-		"all":           {Indexes: mod3, History: 1 << 18, Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
+		"all":           {Indexes: mod3, History: 1 << 18},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shardedregistry.MustNew(config)

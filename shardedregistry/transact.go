@@ -21,9 +21,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // reads another ends fn by a panic, which Transact recovers; a deferred function that
 // recovers it does no harm. Fn may use the registry and other transactions. What it changes
 // there takes effect at once and by itself. If it changes a key there that it also uses here,
-// each time it runs, Transact returns [ErrTooManyRetries] after some tens of runs; other
-// goroutines alone are never the reason. If fn has another goroutine do so and waits for
-// it, Transact does not return.
+// each time it runs, Transact returns [ErrTooManyRetries].
 //
 // A method that is to change a key finishes a transaction that is being stored there
 // first, and may block on the mutex of the hash bucket of a key that the transaction found
@@ -42,37 +40,12 @@ func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	return transact(r.install(), fn)
 }
 
-// transact runs Transact.
+// transact runs Transact. Each attempt but the last fails because another operation has
+// changed a key, or, if two keys have the same hash, aborted the transaction.
 func transact[K comparable, V any](rt *root[K], fn func(*Tx[K, V]) error) error {
-	tx := newTx[K, V](rt)
-	if done, err := tx.attempt(fn); done {
-		return err
-	}
-	return transactAgain(tx, fn)
-}
-
-// transactAgain is transact after the attempt failed. Every repetition but those that
-// ErrTooManyRetries reports is due to another operation that has changed a key, or, if two
-// keys have the same hash, aborted the transaction.
-func transactAgain[K comparable, V any](failed *Tx[K, V], fn func(*Tx[K, V]) error) error {
-	rt := failed.root
-	attempt := func() (done bool, err error) {
-		failed = newTx[K, V](rt)
-		return failed.attempt(fn)
-	}
-	for n := 1; ; n = 0 {
-		for ; n < attemptsBeforeDetecting(); n++ {
-			if n > 0 {
-				backOff(n)
-			}
-			if done, err := attempt(); done {
-				return err
-			}
-		}
-		if done, err := rt.proveAny(failed.keys(), attempt); done {
-			return err
-		}
-	}
+	return retry(0, func() (done bool, err error) {
+		return newTx[K, V](rt).attempt(fn)
+	})
 }
 
 // Tx is a transaction, the argument of the function that [Registry.Transact] runs. It shows
@@ -148,7 +121,7 @@ func (tx *Tx[K, V]) Get(key K) (value V, ok bool) {
 	if rec == nil {
 		return value, false
 	}
-	return tx.value(u, rec), true
+	return *valueOf[V](rec), true
 }
 
 // Lookup is Get with the key as it is stored and the version. The version of what the
@@ -177,7 +150,7 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 	} else {
 		u.next = draft[V](tx.root, false, nil, value)
 	}
-	u.word |= writtenBit // now that Clone has returned
+	u.word |= writtenBit
 	if u.absent() {
 		tx.spell(u, key)
 	}
@@ -212,21 +185,5 @@ func (tx *Tx[K, V]) entry(u *use[K]) (entry Entry[K, V], ok bool) {
 	if rec == nil {
 		return entry, false
 	}
-	return Entry[K, V]{u.cell.key, tx.value(u, rec), rec.version()}, true
-}
-
-// value returns the value of rec, which the key of u holds or is to hold, as users get it.
-func (tx *Tx[K, V]) value(u *use[K], rec *record) V {
-	if tx.root.guard == nil {
-		return *valueOf[V](rec)
-	}
-	return tx.lent(u, rec)
-}
-
-// lent is value with a guard.
-func (tx *Tx[K, V]) lent(u *use[K], rec *record) V {
-	if rec == u.old {
-		return lent[V](tx.root, tx.key(u), rec)
-	}
-	return copied(cloneOf[V](tx.root.guard), *valueOf[V](rec))
+	return entryOf[V](u.cell.key, rec), true
 }

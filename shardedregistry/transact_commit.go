@@ -93,7 +93,6 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 		if u.absent() {
 			u.cell.rec.Store(&u.record)
 		} else if u.written() {
-			tx.check(u, u.old)
 			rt.recall(tx.key(u), u.cell, u.old)
 			m = u.old.changed()
 			if u.next == nil {
@@ -116,13 +115,6 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 	return nil
 }
 
-// check is root.check for the key of u.
-func (tx *transaction[K]) check(u *use[K], rec *record) {
-	if rt := tx.root; rt.verifier != nil {
-		rt.check(tx.key(u), rec)
-	}
-}
-
 // count adds n to the counter of live cells for each key that is created.
 func (tx *transaction[K]) count(n int64) {
 	if tx.absent == 0 {
@@ -140,7 +132,7 @@ func (tx *transaction[K]) count(n int64) {
 // intent of it is in a cell: what others do when they have stored one record.
 func (tx *transaction[K]) tell() {
 	rt := tx.root
-	if tx.replaces() && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
+	if tx.replaces() && rt.subscribers.Load() == nil {
 		return // as in replace
 	}
 	for i := range tx.n() {
@@ -152,12 +144,6 @@ func (tx *transaction[K]) tell() {
 			rt.bury(tx.key(u), u.cell, u.before(), u.next)
 		default:
 			rt.changed(tx.key(u), u.cell, u.before(), u.next)
-		}
-	}
-	for i := range tx.n() {
-		u := tx.at(i)
-		if u.next != nil && !u.next.dead() {
-			tx.check(u, u.next)
 		}
 	}
 }

@@ -187,15 +187,6 @@ func (tx *transaction[K]) stillAbsent(throughout bool) bool {
 	return !throughout || floors == tx.rare.floors
 }
 
-// keys returns the keys that the transaction uses.
-func (tx *transaction[K]) keys() []hkey[K] {
-	keys := make([]hkey[K], tx.n())
-	for i := range keys {
-		keys[i] = tx.key(tx.at(i))
-	}
-	return keys
-}
-
 // shown returns the record of the key that the function sees, or nil if that is absent.
 func (u *use[K]) shown() *record {
 	switch {

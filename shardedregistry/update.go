@@ -8,10 +8,8 @@ package shardedregistry
 //
 // Fn runs outside every lock on the caller's goroutine, and again if another
 // operation has changed key meanwhile. So it should have no effects, and must
-// not modify its argument unless that is a copy made by Config.Clone. It may
-// use the registry. If fn changes key itself each time it runs and leaves it
-// present, Update returns [ErrTooManyRetries] after some tens of runs. If fn
-// has another goroutine do so and waits for it, Update does not return.
+// not modify what its argument refers to. It may use the registry. If fn changes key itself, or has another goroutine do so,
+// each time it runs, and leaves it present, Update returns [ErrTooManyRetries].
 //
 // Update panics if fn is nil.
 //
@@ -67,21 +65,16 @@ func (rt *root[K]) replace(c *cell[K], hash uint64, old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
-	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
-		rt.replaced(c, hash, first, s)
+	if s := rt.subscribers.Load(); s != nil {
+		rt.replaced(c, hash, s)
 	}
 	return true
 }
 
-// replaced tells the detectors and subscribers of a change that replace has made.
-func (rt *root[K]) replaced(c *cell[K], hash uint64, first *reentryDetector[K], s *subscribers[K]) {
-	if first == nil && s.ignores(hash, c.key) {
-		return
-	}
-	k := c.named(hash)
-	detect(first, k)
-	if s != nil {
-		rt.notify(s, k)
+// replaced tells the subscribers of a change that replace has made.
+func (rt *root[K]) replaced(c *cell[K], hash uint64, s *subscribers[K]) {
+	if !s.ignores(hash, c.key) {
+		rt.notify(s, c.named(hash))
 	}
 }
 
@@ -99,24 +92,19 @@ func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V
 func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
 	a := change[K]{failed: failed}
 	err := t.change(&a, func() error {
-		value, err := fn(out[V](t.root, a.key, a.old))
+		value, err := fn(*valueOf[V](a.old))
 		if err == nil {
 			a.next = draft(t.root, a.dated(t.root), a.next, value)
 		}
 		return err
 	})
-	return entryOfChange[V](t, &a, err)
-}
-
-// entryOfChange returns the results of an Update or Upsert whose change ended with err.
-func entryOfChange[V any, K comparable](t *target[K], a *change[K], err error) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](t.root, a.cell.named(t.key.Hash), a.next), nil
+	return entryOf[V](a.cell.key, a.next), nil
 }
 
-// change is what one call of Update, Put or Upsert knows by its current or last
+// change is what one call of Update, Put or Compute knows by its current or last
 // attempt. It belongs to its goroutine. The target is not in it: next goes to the heap,
 // and so would all that is in one struct with it.
 type change[K comparable] struct {
@@ -135,7 +123,7 @@ type change[K comparable] struct {
 // key. Fn drafts next, to be stored in place of old, or returns the user's error.
 // Afterwards a.next is what was stored, in a.cell.
 func (t *target[K]) change(a *change[K], fn func() error) error {
-	return t.root.persist(t.key, a.failed, func() (bool, error) { return t.attempt(a, fn) })
+	return retry(a.failed, func() (bool, error) { return t.attempt(a, fn) })
 }
 
 // dated reports whether a draft must be dated. A creation calls it when the user's
@@ -150,17 +138,15 @@ func (a *change[K]) dated(rt *root[K]) bool {
 func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
 	rt := t.root
 	a.snapshotting = rt.snapshotting()
-	a.cell, a.old = t.loadToChange()
+	a.cell, a.old = t.root.loadToChange(t.key)
 	if a.old == nil {
 		return t.attemptCreate(a, fn)
 	}
 	a.key = a.cell.named(t.key.Hash)
 	// LP(Update), an error of fn: the record was read.
-	// LP(Upsert), an error of fn: likewise.
 	if err := fn(); err != nil {
 		return true, err
 	}
-	rt.check(a.key, a.old)
 	if rt.simple(a.next) {
 		a.next.word = a.old.changed()
 	} else if err := rt.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
@@ -168,11 +154,9 @@ func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error
 	}
 	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
-	// LP(Upsert), present: likewise.
 	stored, err := t.swap(a.key, a.cell, a.old, a.next)
 	if stored {
 		rt.changed(a.key, a.cell, a.old, a.next)
-		rt.check(a.key, a.next)
 	}
 	return stored || err != nil, err
 }
@@ -222,7 +206,6 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 		return true, err
 	}
 	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
-	// LP(Upsert), absent: likewise.
 	var created bool
 	a.cell, _, created, err = t.create(a.next)
 	return created || err != nil, err
@@ -275,7 +258,6 @@ func updateIf[K comparable, V any](t *target[K], version Version, value V) (Vers
 		if err != nil {
 			return 0, err
 		}
-		rt.check(c.named(t.key.Hash), old)
 		next := draft[V](rt, rt.snapshotting(), nil, value)
 		if stored, err := t.swapIf(c, old, next); stored || err != nil {
 			if err != nil {
@@ -292,7 +274,7 @@ func updateIf[K comparable, V any](t *target[K], version Version, value V) (Vers
 // next call returns an error, unless a transaction that has read the key was in between:
 // then what the key held is there again.
 func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
-	c, rec := t.loadToChange()
+	c, rec := t.root.loadToChange(t.key)
 	if rec == nil {
 		return nil, nil, ErrNotFound
 	}
@@ -313,7 +295,6 @@ func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err erro
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
 	if stored, err = t.swap(k, c, old, next); stored {
 		rt.changed(k, c, old, next)
-		rt.check(k, next)
 	}
 	return stored, err
 }
@@ -346,48 +327,9 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 // put is the slow path of Put, after so many failed attempts.
 func put[K comparable, V any](t *target[K], failed int, value V) (Version, error) {
 	a := change[K]{create: true, failed: failed}
-	// An error is that of the constraints, or Clone has changed the key each time.
+	// An error is that of the constraints, or their functions have changed the key each time.
 	if err := t.change(&a, func() error { a.next = draft(t.root, a.dated(t.root), a.next, value); return nil }); err != nil {
 		return 0, err
 	}
 	return a.next.version(), nil
-}
-
-// Upsert calls fn with the value of key and true, or, if key is absent, with a
-// zero value and false. It stores what fn returns, and returns what key holds
-// then. All that Update says about fn holds here too.
-//
-// Upsert panics if fn is nil.
-//
-// Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket; with indexes or TTL, and where it helps a
-// transaction, it may block in both cases, see [Config]. It takes effect when
-// the new record or entry is stored, or, if it stores none, when what it found
-// was read.
-func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
-	if fn == nil {
-		panic("shardedregistry: Upsert called with a nil function")
-	}
-	var t target[K]
-	if err := r.install().aim(&t, key); err != nil {
-		return Entry[K, V]{}, err
-	}
-	return upsert(&t, fn)
-}
-
-// upsert runs Upsert.
-func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (Entry[K, V], error) {
-	a := change[K]{create: true}
-	err := t.change(&a, func() error {
-		var old V
-		if a.old != nil {
-			old = out[V](t.root, a.key, a.old)
-		}
-		value, err := fn(old, a.old != nil)
-		if err == nil {
-			a.next = draft(t.root, a.dated(t.root), a.next, value)
-		}
-		return err
-	})
-	return entryOfChange[V](t, &a, err)
 }

@@ -56,7 +56,7 @@ func wait[V any, K comparable](ctx context.Context, t *target[K], since Version)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+	return entryOf[V](c.key, rec), nil
 }
 
 // wait returns the cell and the record of k that Wait returns, or its error.

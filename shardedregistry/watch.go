@@ -125,17 +125,17 @@ func run[K comparable, V any](ctx context.Context, w *watcher[K], yield func(Eve
 			w.sleep(ctx)
 			continue
 		}
-		if k, rec := w.look(n); rec != nil && !yield(eventOf[V](w.root, k, rec)) {
+		if k, rec := w.look(n); rec != nil && !yield(eventOf[V](k, rec)) {
 			return
 		}
 	}
 }
 
 // eventOf returns what to tell of rec, which k holds or held.
-func eventOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Event[K, V] {
+func eventOf[V any, K comparable](k hkey[K], rec *record) Event[K, V] {
 	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead(), Expired: rec.expired()}
 	if !e.Deleted {
-		e.Value = out[V](rt, k, rec)
+		e.Value = *valueOf[V](rec)
 	}
 	return e
 }

@@ -35,8 +35,8 @@ var sizes = []struct {
 		fmt.Println(k, v)
 	}
 `,
-		first:   201_000,
-		further: 42_000,
+		first:   400_000,
+		further: 150_000,
 	},
 	{
 		structure: "Cache",

@@ -52,8 +52,6 @@ func updateWithMost() {
 	unique := func(k string, v int) []string { return []string{k + strconv.Itoa(v)} }
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
 		Normalize:     func(k string) (string, error) { return strings.ToLower(k), nil },
-		Clone:         func(v int) int { return v },
-		Fingerprint:   strconv.Itoa,
 		Check:         func(string, int) error { return nil },
 		Indexes:       map[string]func(string, int) []string{"all": index},
 		UniqueIndexes: map[string]func(string, int) []string{"one": unique},
