@@ -181,5 +181,5 @@ func OpenStreamOf[K comparable, V any](r *Registry[K, V], limit int, key K) Stre
 // OpenStreamFiltered is OpenStream by a loop with filters.
 func OpenStreamFiltered[K comparable, V any](r *Registry[K, V], limit int, filters ...Filter[K]) Streamer[K, V] {
 	rt := r.install()
-	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(rt, rt.interest(filters), &streaming{limit: int64(limit)})}}
+	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(rt, interestOf(rt, filters), &streaming{limit: int64(limit)})}}
 }

@@ -106,7 +106,7 @@ func (rt *root[K]) holds(k hkey[K], c *cell[K], rec *record) bool {
 			return false // the call that has unlinked it has told of it
 		}
 	}
-	return resolved(c.rec.Load()) == rec
+	return rt.resolved(c.rec.Load()) == rec
 }
 
 // oldest returns the revision before the oldest change that is remembered.

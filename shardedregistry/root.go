@@ -49,9 +49,6 @@ type root[K comparable] struct {
 	transitions transitions[K] // nil without Config.Transitions
 	history     rememberer[K]  // nil without Config.History; subscribers has it too
 	expiry      expirer[K]     // nil without Config.TTL
-
-	// sealing is held while the registry is sealed. See rewriting.
-	sealing atomics.Mutex
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.

@@ -64,7 +64,7 @@ func (r *further[K, V]) Stream(ctx context.Context, limit int, filters ...Filter
 	}
 	filters = slices.Clone(filters)
 	return func(yield func(Event[K, V], error) bool) {
-		sr := streamReader[K, V]{watcher: newWatcher(rt, rt.interest(filters), &streaming{limit: int64(limit)})}
+		sr := streamReader[K, V]{watcher: newWatcher(rt, interestOf(rt, filters), &streaming{limit: int64(limit)})}
 		defer sr.close()
 		sr.pour(ctx, yield)
 	}
