@@ -99,7 +99,7 @@ func (s *revisionRun) operate(op byte, which, arg int) {
 	case 4:
 		s.r.Clear()
 	case 5:
-		s.r.Replace(maps.All(map[string]int{key: arg, other: -arg}))
+		s.r.Replace(maps.All(map[string]int{key: arg, other: -arg}), nil)
 	case 6:
 		s.r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
 			tx.Put(other, arg)

@@ -89,7 +89,7 @@ func (rt *root[K]) live(rec *record) *record {
 	if rec.word&(datedBit|deadBit) == 0 {
 		return rec
 	}
-	if rec = resolved(rec); rec == nil {
+	if rec = rt.resolved(rec); rec == nil {
 		return nil
 	}
 	rt.date(rec)
@@ -97,6 +97,38 @@ func (rt *root[K]) live(rec *record) *record {
 		return nil
 	}
 	return rec
+}
+
+// resolved returns what rec, which a cell holds, stands for: itself, if it is no intent.
+// It may be nil where it is one.
+func (rt *root[K]) resolved(rec *record) *record {
+	if !rec.intent() {
+		return rec
+	}
+	return useOf[K](rec).outcome()
+}
+
+// held returns what c holds, dead or alive, or nil if it holds nothing yet, or never.
+func (rt *root[K]) held(c *cell[K]) *record {
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) == 0 {
+		return rec
+	}
+	if rec = rt.resolved(rec); rec != nil {
+		rt.date(rec)
+	}
+	return rec
+}
+
+// cleared returns what c holds after rec, if that is an intent: its transaction is
+// finished, in case its owner has stalled. Operations that are about to store into c call it
+// when they have read rec there.
+func (c *cell[K]) cleared(rec *record) *record {
+	if !rec.intent() {
+		return rec
+	}
+	useOf[K](rec).finish()
+	return c.rec.Load()
 }
 
 // publish puts fresh, a new cell of k that holds rec, into the table unless k is
@@ -112,7 +144,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 		heirs subscriptions[K]
 		late  bool
 	)
-	for { // again only when a deleter was late, or a transaction, which is then no more, or the shard sealed
+	for { // again only when a deleter was late, or a transaction, which is then no more
 		late = false
 		c = rt.cells.Compute(k, func(now *cell[K]) *cell[K] {
 			last := Version(s.floor.Load())
@@ -124,10 +156,6 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 				if late = !rt.replaceableCell(present); late {
 					return now
 				}
-			}
-			if late = last&sealedBit != 0; late {
-				present = nil
-				return now
 			}
 			if now != nil {
 				last, heirs = rt.supersede(fresh, rec, now, present, last)
@@ -154,14 +182,10 @@ func (rt *root[K]) replaceableCell(rec *record) bool {
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
-// holds rec, may be replaced. Rec is nil if the shard is sealed.
+// holds rec, may be replaced.
 func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
-	if rec == nil {
-		rt.awaitUnsealed()
-		return
-	}
 	if rec.intent() {
-		asIntent(rec).of.finish(rec)
+		useOf[K](rec).finish()
 		return
 	}
 	rt.date(rec)
@@ -321,10 +345,9 @@ func (rt *root[K]) tidy(k hkey[K], rank uint64) {
 // It raises floor first, so that a creator that finds k absent finds floor raised.
 func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
 	s, version := rt.shard(k.Hash), dead.version()
-	for { // until no other deleter raises it between the two lines, nor it is sealed or unsealed
-		floor := Version(s.floor.Load())
-		sealed := floor & sealedBit
-		if floor-sealed >= version || s.floor.CompareAndSwap(uint64(floor), uint64(version|sealed)) {
+	for { // until no other deleter raises it between the two lines
+		floor := s.floor.Load()
+		if Version(floor) >= version || s.floor.CompareAndSwap(floor, uint64(version)) {
 			break
 		}
 	}

@@ -31,10 +31,9 @@ const (
 // value. With UniqueIndexes, a change by which its key gains a value also locks
 // one of 64 mutexes, chosen by the hash of the value.
 //
-// A method that is to change a key which a transaction, Clear or Replace is about
-// to change helps it first, and UpdateIf and DeleteIf are lock-free then. It
-// blocks, as these do, on the mutexes of the hash buckets of keys that were absent,
-// and if it is to create a key, until Clear or Replace is done. For TTL see there.
+// A method that is to change a key which a transaction is about to change helps it
+// first, and UpdateIf and DeleteIf are lock-free then. It blocks, as that does, on
+// the mutexes of the hash buckets of keys that were absent. For TTL see there.
 //
 // No function that a caller supplies runs under any of these mutexes. Methods
 // that only read are not affected: they neither help nor wait.
@@ -44,7 +43,7 @@ type Config[K comparable, V any] struct {
 	// part, which have a cache line of their own. 0 stands for four times
 	// GOMAXPROCS, at least 8 and at most 256. Negative numbers and numbers above
 	// 65,536 are errors. A part takes 8 bytes, and 88 more once it has had a key,
-	// or once Clear, Replace or Restore was called.
+	// or once Restore was called.
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an

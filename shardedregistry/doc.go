@@ -38,21 +38,19 @@
 //	                                     deadline forward
 //	Compute                              as Put, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
-//	    DeleteFunc                       never while the loop's body runs
+//	    DeleteFunc Clear Replace         never while the loop's body runs
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
-//	Clear Replace                        blocking on each other, and on one bucket's mutex
-//	                                     at a time; creations wait for them
 //	Watch WatchSnapshot WatchFrom Wait   blocking: they wait for changes; nobody waits for them
 //
 // With indexes or TTL, a method that changes a key may block as [Config] says, and so may each that helps a
-// transaction, Clear or Replace which is about to change its key: on the bucket's mutex of a key that was absent. A
-// bucket's mutex is held for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
+// transaction which is about to change its key: on the bucket's mutex of a key that was absent. A bucket's mutex is held
+// for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
-// takes effect at one instant between its call and its return. Len, loops and DeleteFunc are not
-// atomic over keys. The versions of a key strictly increase for ever, also across its deletion and re-creation.
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at one
+// instant between its call and its return. Len, loops, DeleteFunc, Clear and Replace are not atomic over keys. The
+// versions of a key strictly increase for ever, also across its deletion and re-creation.
 //
 // A function given to Update or Compute runs again when another operation has changed the key meanwhile. It must
 // not modify what its argument refers to, because all readers share that. Contention alone never
@@ -65,8 +63,9 @@
 // them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
 // Lookup, Snapshot or another transaction. It takes some four times as long as an Update of each key.
 //
-// [Registry.Clear] deletes all keys at one instant, and [Registry.Replace] makes the registry contain what an iterator
-// yields and nothing else. Readers never wait for them; creations do.
+// [Registry.Clear] deletes all keys, and [Registry.Replace] makes the registry contain what an iterator yields and
+// nothing else, both key by key. A whole new state at one instant is a new registry behind an [atomic.Pointer]: an
+// example of Replace shows that.
 //
 // # Snapshots
 //

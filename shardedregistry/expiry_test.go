@@ -70,7 +70,7 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 		return err
 	},
 	"Replace": func(r *shardedregistry.Registry[string, int]) error {
-		return r.Replace(maps.All(map[string]int{"k": 1}))
+		return r.Replace(maps.All(map[string]int{"k": 1}), nil)
 	},
 	"Transact": func(r *shardedregistry.Registry[string, int]) error {
 		return r.Transact(func(tx *tx) error { tx.Get("other"); return tx.Put("k", 1) })
@@ -548,7 +548,7 @@ func TestScheduleIsBounded(t *testing.T) {
 	for name, clear := range map[string]func(){
 		"DeleteFunc": func() { r.DeleteFunc(func(string, int) bool { return true }) },
 		"Clear":      func() { r.Clear() },
-		"Replace":    func() { r.Replace(maps.All(map[string]int{})) },
+		"Replace":    func() { r.Replace(maps.All(map[string]int{}), nil) },
 	} {
 		if clear(); r.Len() != 0 {
 			t.Errorf("%s leaves %d entities", name, r.Len())

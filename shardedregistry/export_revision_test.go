@@ -6,7 +6,7 @@ type Revisions[K comparable, V any] struct{ rr *revisionReader[K] }
 // OpenRevisions does the first part of a loop.
 func OpenRevisions[K comparable, V any](r *Registry[K, V], after Revision, filters ...Filter[K]) Revisions[K, V] {
 	rt := r.install()
-	return Revisions[K, V]{newRevisionReader(rt, after, rt.interest(filters))}
+	return Revisions[K, V]{newRevisionReader(rt, after, interestOf(rt, filters))}
 }
 
 // Next returns the next change or bookmark, or a zero one if there is none.

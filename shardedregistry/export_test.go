@@ -326,7 +326,7 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 // SubscribeFiltered is Subscribe by a loop with filters.
 func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Watcher[K, V] {
 	rt := r.install()
-	return Watcher[K, V]{newWatcher(rt, rt.interest(filters))}
+	return Watcher[K, V]{newWatcher(rt, interestOf(rt, filters))}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has

@@ -19,7 +19,7 @@ func NewTopicSet(hash func(string) uint64) TopicSet {
 
 // With returns a set with a loop more, and one without that again.
 func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, without func(TopicSet) TopicSet) {
-	w := &watcher[string]{root: s.rt, interest: s.rt.interest(filters)}
+	w := &watcher[string]{root: s.rt, interest: interestOf(s.rt, filters)}
 	s.loops[w] = loop
 	s.set = s.set.with(w)
 	return s, func(s TopicSet) TopicSet {

@@ -105,8 +105,8 @@ func TestTransactStreamed(t *testing.T) {
 	}
 }
 
-// A transaction creates a key over a dead cell that a loop has yet to look at, while Clear seals
-// and unseals the shard: its versions go on from those of the dead one.
+// A transaction creates a key over a dead cell that a loop has yet to look at, while Clear
+// deletes: its versions go on from those of the dead one.
 func TestTransactOverADeletionBesideClear(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "Put(b, 7) in a transaction ∥ Clear"}
 	mc.Check(t, cfg, func(m *mc.M) {

@@ -50,7 +50,8 @@ func TestErrorsOfCheckComeBackAsTheyAre(t *testing.T) {
 			}
 		}
 		var failed *shardedregistry.KeyError
-		if err := r.Replace(one(k, 1)); !errors.As(err, &failed) || failed.Err != theirs {
+		both := func(yield func(scoped, int) bool) { _ = yield(scoped{Space: "space", Key: "mine"}, 1) && yield(k, 1) }
+		if err := r.Replace(both, func(a, b int) bool { return a == b }); !errors.As(err, &failed) || failed.Err != theirs {
 			t.Errorf("Replace = %v, want a KeyError with the very error of Check: %v", err, theirs)
 		}
 		if theirs.Error() != before {

@@ -179,51 +179,38 @@ func (rt *root[K]) find(key K) (*cell[K], *record) {
 // table is read or its last record was stored.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	rt := r.root.Load()
-	if rt == nil || !rt.open {
-		var t target[K]
-		if rt == nil || rt.aim(&t, key) != nil {
-			return Entry[K, V]{}, false
-		}
-		return remove[V](&t)
+	if rt == nil {
+		return Entry[K, V]{}, false
 	}
-	c, old := rt.remove(key)
+	var (
+		c    *cell[K]
+		hash uint64
+	)
+	if rt.open {
+		c, hash = rt.cells.Find(&rt.keys, key)
+	} else if k, err := rt.hashed(key); err == nil {
+		c, hash = rt.cells.Load(k), k.Hash
+	}
+	if c == nil {
+		return Entry[K, V]{}, false // LP(Delete), absent: the table is read
+	}
+	// LP(Delete): remove stores the dead record, or reads one.
+	old := rt.remove(c.named(hash), c)
 	if old == nil {
 		return Entry[K, V]{}, false
 	}
-	return Entry[K, V]{c.key, *valueOf[V](old), old.version()}, true
+	return entryOf[V](c.key, old), true
 }
 
-// remove runs Delete where keys are stored as they are given. It returns the cell and the
-// record that it has deleted, or nil.
-func (rt *root[K]) remove(key K) (c *cell[K], old *record) {
-	c, hash := rt.cells.Find(&rt.keys, key)
-	if c == nil {
-		return nil, nil // LP(Delete), absent: the table is read
-	}
-	k := c.named(hash)
-	for { // until no other operation changes key between reading and storing
-		// LP(Delete), absent: a dead record is read. Its cell was in the table during the call.
+// remove deletes k, whose cell is c, whatever that holds, and returns what it held, or nil if
+// c is dead. Its cell was in the table during the call, so k was absent then.
+func (rt *root[K]) remove(k hkey[K], c *cell[K]) (old *record) {
+	for { // until no other operation changes k between reading and storing
 		if old = rt.live(c.cleared(c.rec.Load())); old == nil {
-			return nil, nil
+			return nil
 		}
-		// LP(Delete): the dead record is stored.
 		if rt.kill(k, c, old) {
-			return c, old
-		}
-	}
-}
-
-// remove runs Delete on a target.
-func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
-	for { // until no other operation changes key between reading and storing
-		// LP(Delete), absent: the table or a dead record is read.
-		c, old := t.root.loadToChange(t.key)
-		if old == nil {
-			return Entry[K, V]{}, false
-		}
-		// LP(Delete): the dead record is stored.
-		if t.root.kill(c.named(t.key.Hash), c, old) {
-			return entryOf[V](c.key, old), true
+			return old
 		}
 	}
 }

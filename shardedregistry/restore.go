@@ -102,7 +102,7 @@ func (rt *root[K]) startAbove(version Version) {
 func (rt *root[K]) highestFloor() (highest Version) {
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {
-			highest = max(highest, Version(s.floor.Load())&^sealedBit)
+			highest = max(highest, Version(s.floor.Load()))
 		}
 	}
 	return highest

@@ -86,7 +86,7 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 	}
 	filters = slices.Clone(filters)
 	return func(yield func(Change[K, V], error) bool) {
-		rr := newRevisionReader(rt, after, rt.interest(filters))
+		rr := newRevisionReader(rt, after, interestOf(rt, filters))
 		for ctx.Err() == nil {
 			change, err := rr.next()
 			switch {

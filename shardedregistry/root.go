@@ -48,9 +48,6 @@ type root[K comparable] struct {
 
 	history rememberer[K] // nil without Config.History
 	expiry  expirer[K]    // nil without Config.TTL
-
-	// sealing is held while the registry is sealed. See rewriting.
-	sealing atomics.Mutex
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.

@@ -16,16 +16,11 @@ type shard struct {
 
 	// floor is at least the version of every dead record whose cell has left
 	// the table. It only grows. Deleters raise it before they unlink; creators
-	// read it under the mutex of the key's bucket. Besides it has sealedBit.
+	// read it under the mutex of the key's bucket.
 	floor atomics.Uint64
 
 	_ atomics.CacheLinePad
 }
-
-// sealedBit, in the floor of a shard, says that a call of Clear or Replace has sealed the
-// registry: no other operation creates a key in the shard. It is there so that creators,
-// who read floor in any case, pay nothing to find out. No version has the bit.
-const sealedBit Version = 1 << 63
 
 // shard returns the shard of a key that has been created.
 func (rt *root[K]) shard(hash uint64) *shard { return rt.shardAt(hash).Load() }
@@ -44,3 +39,6 @@ func (rt *root[K]) installShard(hash uint64) *shard {
 	}
 	return at.Install(new(shard))
 }
+
+// hashIn returns a hash of a key in shard i.
+func (rt *root[K]) hashIn(i int) uint64 { return uint64(i) << (rt.shift & 63) << 1 }

@@ -180,14 +180,14 @@ func (col *collector[K]) except(n int, x exception[K]) {
 
 // judge finds what key n, whose cell holds head, held at the cut.
 func (col *collector[K]) judge(n int, head *record) {
-	if head = resolved(head); head != nil {
+	if head = col.root.resolved(head); head != nil {
 		col.last = max(col.last, head.version())
 	}
 	held := col.root.at(head, col.cut)
 	if x := col.excepted(n); held == nil && x != nil && x.before != nil {
 		// This cell is younger than the cut. The one before it may have died
 		// after the cut too.
-		held = col.root.at(resolved(x.before.rec.Load()), col.cut)
+		held = col.root.at(col.root.resolved(x.before.rec.Load()), col.cut)
 	}
 	if held != nil && held.word&datedBit == 0 && held != col.heads[n] {
 		col.unsure = true
@@ -206,7 +206,7 @@ func (col *collector[K]) clear(key K) {
 	if c == nil {
 		return
 	}
-	rec := resolved(c.rec.Load())
+	rec := col.root.resolved(c.rec.Load())
 	if rec != nil && rec.word&datedBit != 0 && !col.root.settle(rec) && rec.dead() {
 		col.root.tidy(k, 0)
 	}

@@ -32,22 +32,8 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	}
 	if status == committed {
 		tx.tell()
-	} else {
-		tx.awaitUnsealed()
 	}
 	return status == committed, nil
-}
-
-// awaitUnsealed waits, if the registry is sealed and the transaction uses an absent key: it
-// would only abort again.
-func (tx *transaction[K]) awaitUnsealed() {
-	for i := range tx.n() {
-		u := tx.at(i)
-		if u.absent() && tx.root.sealed(u.order()) {
-			tx.root.awaitUnsealed()
-			return
-		}
-	}
 }
 
 // stores reports whether the transaction changes a key if it commits.

@@ -90,15 +90,24 @@ const (
 	committed
 )
 
-// use is what a transaction knows of a key that it uses, and its intent there. The word of
-// that also has the order of the key and flags. It is immutable like the transaction:
+// use is what a transaction knows of a key that it uses, and its intent there: what a cell
+// holds in place of a record while the transaction is being decided, and until somebody
+// replaces it then. It stands for what the key held before, until the transaction has
+// committed, and from then on for what the transaction has stored. So a transaction changes
+// all its keys by one store.
+//
+// Its word is that of no record, and has the flag of a dated one. So it costs only those
+// that meet a dated or dead record something. It also has the order of the key and flags. A
+// use is immutable like its transaction:
 //
 //	63                   6 5       4         3        2 1 0
 //	+---------------------+---------+---------+--------+-------+
 //	| top bits of the hash| crowded | written | absent | 1 1 0 |
 //	+---------------------+---------+---------+--------+-------+
 type use[K comparable] struct {
-	intent
+	record // whose word has intentBits
+
+	tx *transaction[K]
 
 	// cell has the key, as it is stored. If the key was absent, it is one that the
 	// transaction made, which insert puts into the table, once.
@@ -133,17 +142,17 @@ func (u *use[K]) order() uint64 { return uint64(u.word & orderBits) }
 // transactions do not need it again, and each of their uses is 8 bytes smaller.
 func (tx *transaction[K]) key(u *use[K]) hkey[K] { return tx.root.rehashed(u.cell.key) }
 
-// useOf returns the use of which rec, the record of its intent, is the first field.
+// useOf returns the use of which rec, an intent, is the first field.
 func useOf[K comparable](rec *record) *use[K] {
-	// Safety: rec is the first field of an intent whose decider is a transaction. Read alone makes
-	// such intents, each the first field of a use.
+	// Safety: rec has intentBits. Read alone sets them, in the first field of a use.
 	return (*use[K])(unsafe.Pointer(rec))
 }
 
-// outcome implements decider. It dates the transaction also where that leaves the key as it
-// was: a change that follows must not have an earlier date.
-func (tx *transaction[K]) outcome(of *record) *record {
-	u := useOf[K](of)
+// outcome returns what the intent stands for: a record that has its date, or nil if the key is
+// absent and the cell is that of the transaction. It dates the transaction also where that
+// leaves the key as it was: a change that follows must not have an earlier date.
+func (u *use[K]) outcome() *record {
+	tx := u.tx
 	if tx.status.Load() != committed {
 		return u.old
 	}
@@ -175,16 +184,17 @@ func (tx *transaction[K]) time() uint64 {
 	return tx.date.Load()
 }
 
-// finish implements decider.
-func (tx *transaction[K]) finish(of *record) {
-	tx.decide()
-	tx.withdraw(useOf[K](of))
+// finish decides the transaction, if that is left to do, and takes the intent out of its
+// cell.
+func (u *use[K]) finish() {
+	u.tx.decide()
+	u.tx.withdraw(u)
 }
 
-// abort implements decider.
-func (tx *transaction[K]) abort(of *record) {
-	tx.status.CompareAndSwap(undecided, aborted)
-	tx.withdraw(useOf[K](of))
+// abort does so as well, but aborts the transaction unless it has committed.
+func (u *use[K]) abort() {
+	u.tx.status.CompareAndSwap(undecided, aborted)
+	u.tx.withdraw(u)
 }
 
 // decide stores an intent for each key, if that holds what the transaction has read, and
@@ -245,9 +255,9 @@ func (tx *transaction[K]) install(u *use[K]) bool {
 // the other; so it is aborted.
 func (u *use[K]) pass(rec *record) {
 	if u.crowded() {
-		asIntent(rec).of.abort(rec)
+		useOf[K](rec).abort()
 	} else {
-		asIntent(rec).of.finish(rec)
+		useOf[K](rec).finish()
 	}
 }
 
@@ -268,7 +278,6 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 		found   *record // what was in the way, or nil
 		buried  *record // a dead record of which all have been told
 		entered bool
-		sealed  bool // then the transaction aborts: Clear may be what runs this
 	)
 	for tx.status.Load() == undecided { // until nothing that was in the way is
 		found = nil
@@ -277,9 +286,6 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 				return now
 			}
 			last := Version(s.floor.Load())
-			if sealed = last&sealedBit != 0; sealed {
-				return now
-			}
 			var dead *record
 			if now != nil {
 				dead = now.rec.Load()
@@ -296,8 +302,6 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 			return u.cell
 		})
 		switch {
-		case sealed:
-			return false
 		case found == nil:
 			if heirs != nil {
 				heirs.handedOn(rt)
@@ -321,14 +325,14 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 // withdraw takes the intent out of its cell, if it is there. The transaction is decided.
 func (tx *transaction[K]) withdraw(u *use[K]) {
 	if !u.absent() {
-		u.cell.rec.CompareAndSwap(&u.record, tx.outcome(&u.record))
+		u.cell.rec.CompareAndSwap(&u.record, u.outcome())
 		return
 	}
 	rt, key := tx.root, tx.key(u)
 	if rt.cells.Load(key) != u.cell {
 		return // it has never entered the table, or has left it
 	}
-	rec := tx.outcome(&u.record)
+	rec := u.outcome()
 	if rec == nil {
 		rt.cells.CompareAndDelete(key, u.cell)
 		return

@@ -100,7 +100,7 @@ func (m *rareParts[K]) known(key K) *use[K] {
 
 // read lets u be that of k, and reads what the key holds.
 func (tx *transaction[K]) read(u *use[K], k hkey[K]) {
-	u.word, u.of = word(k.Hash)&orderBits|intentBits, tx
+	u.word, u.tx = word(k.Hash)&orderBits|intentBits, tx
 	if tx.look(u, k) {
 		return
 	}
@@ -130,7 +130,7 @@ func (rt *root[K]) floor(hash uint64) Version {
 	if s == nil {
 		return 0
 	}
-	return Version(s.floor.Load()) &^ sealedBit
+	return Version(s.floor.Load())
 }
 
 // still reports whether there was a moment since the last key was read at which all keys
@@ -148,7 +148,7 @@ func (tx *transaction[K]) still() bool {
 	}
 	for i := range tx.n() {
 		u := tx.at(i)
-		if !u.absent() && !u.stillPresent() {
+		if !u.absent() && !tx.stillPresent(u) {
 			return false
 		}
 	}
@@ -156,9 +156,9 @@ func (tx *transaction[K]) still() bool {
 }
 
 // stillPresent reports whether the key, which was present, has what was read.
-func (u *use[K]) stillPresent() bool {
+func (tx *transaction[K]) stillPresent(u *use[K]) bool {
 	rec := u.cell.rec.Load()
-	return rec == u.old || resolved(rec) == u.old
+	return rec == u.old || tx.root.resolved(rec) == u.old
 }
 
 // stillAbsent reports whether the keys that were absent are, and, if throughout, were since

@@ -61,7 +61,7 @@ func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Se
 	filters = slices.Clone(filters)
 	return func(yield func(Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, rt.interest(filters))
+		w := newWatcher(rt, interestOf(rt, filters))
 		defer w.close()
 		run(ctx, w, yield)
 	}
@@ -101,7 +101,7 @@ func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K])
 	filters = slices.Clone(filters)
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		rt := r.install()
-		w := newWatcher(rt, rt.interest(filters))
+		w := newWatcher(rt, interestOf(rt, filters))
 		defer w.close()
 		if ctx.Err() != nil {
 			return

@@ -105,9 +105,9 @@ func (in *interest[K]) topics() int { return len(in.keys) + len(in.prefixes) }
 // hasAll reports whether the loop shows every key.
 func (in *interest[K]) hasAll() bool { return in.all && in.match == nil }
 
-// interest returns what a loop with filters watches. One with a function is told of all
+// interestOf returns what a loop with filters watches. One with a function is told of all
 // keys, and asks the function itself.
-func (rt *root[K]) interest(filters []Filter[K]) interest[K] {
+func interestOf[K comparable](rt *root[K], filters []Filter[K]) interest[K] {
 	if len(filters) == 0 {
 		return interest[K]{all: true}
 	}

@@ -73,10 +73,8 @@ var excused = []excuse{
 	{"shardedregistry.", "shardedregistry.expiry.oversee", "TTL"},
 	{"shardedregistry.", "shardedregistry.expiry.watch", "the timer looks"},
 	{"shardedregistry.", "shardedregistry.killExpired", "expires meanwhile"},
-	{"shardedregistry.", "shardedregistry.transaction.finish", "helps a transaction"},
-	{"shardedregistry.", "shardedregistry.transaction.abort", "helps a transaction"},
-	{"shardedregistry.", "shardedregistry.rewriting.finish", "helps a transaction"},
-	{"shardedregistry.", "shardedregistry.root.awaitUnsealed", "helps a transaction"},
+	{"shardedregistry.", "shardedregistry.use.finish", "helps a transaction"},
+	{"shardedregistry.", "shardedregistry.use.abort", "helps a transaction"},
 	{"shardedregistry.", "shardedregistry.root.begin", "otherwise blocking"},
 	{"shardedregistry.", "shardedregistry.target.create", "otherwise blocking"},
 	{"shardedregistry.Registry.Update", "shardedregistry.target.create", ""}, // it creates nothing: change.create is false
