@@ -35,9 +35,6 @@ func TestAllocations(t *testing.T) {
 		r.Delete(k)
 	}
 	ref := r.Ref("Present")
-	var versioned shardedregistry.Registry[string, shardedregistry.Versioned[plan]]
-	mustPut(t, &versioned, "present", shardedregistry.Versioned[plan]{})
-	mirror := shardedregistry.MirrorOf(&versioned)
 	version := shardedregistry.Version(1)
 	next := 0
 	fresh := func() string { next++; return keys[next-1] }
@@ -50,7 +47,6 @@ func TestAllocations(t *testing.T) {
 		{"Get, absent", 0, func() { r.Get("absent") }},
 		{"Peek, present", 0, func() { r.Peek("present") }},
 		{"Lookup, present", 0, func() { r.Lookup("present") }},
-		{"Mirror", 0, func() { mirror.Get("present"); mirror.Lookup("present") }},
 		{"Delete, absent", 0, func() { r.Delete("absent") }},
 		{"Len", 0, func() { r.Len() }},
 		{"UpdateIf: the record", 1, func() { version, _ = r.UpdateIf("present", version, plan{Steps: 2}) }},

@@ -57,16 +57,6 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Get", sharing(func(r *names) { r.Get("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key", sharing(func(r *names) { r.Get("gone") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "Peek", sharing(func(r *names) { r.Peek("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
-	mirroring := func(op func(shardedregistry.Mirror[string, int])) func() func(int) {
-		return func() func(int) {
-			r := new(shardedregistry.Registry[string, shardedregistry.Versioned[int]])
-			r.Put("a", shardedregistry.Versioned[int]{Value: 7})
-			m := shardedregistry.MirrorOf(r)
-			return func(int) { op(m) }
-		}
-	}
-	mc.CheckCost(t, "Mirror.Get", mirroring(func(m shardedregistry.Mirror[string, int]) { m.Get("a") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
-	mc.CheckCost(t, "Mirror.Lookup", mirroring(func(m shardedregistry.Mirror[string, int]) { m.Lookup("a") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "Lookup", sharing(func(r *names) { r.Lookup("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Update", sharing(func(r *names) { r.Update("a", add) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.04, 46.13)
 	mc.CheckCost(t, "Lookup, and UpdateIf", sharing(func(r *names) { e, _ := r.Lookup("a"); r.UpdateIf("a", e.Version, 8) }), mc.Cost{Loads: 6, RMWs: 1, TableReads: 2}, 1.5, 1.88, 1.98)
@@ -154,17 +144,6 @@ func joining(op func(*names)) func() func(int) {
 func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a dated record", joining(func(r *names) { r.Get("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
 	mc.CheckCost(t, "Peek of a dated record", joining(func(r *names) { r.Peek("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
-	mirrorJoining := func(op func(shardedregistry.Mirror[string, int])) func() func(int) {
-		return func() func(int) {
-			r := new(shardedregistry.Registry[string, shardedregistry.Versioned[int]])
-			shardedregistry.Join(r)
-			r.Put("a", shardedregistry.Versioned[int]{Value: 7})
-			m := shardedregistry.MirrorOf(r)
-			return func(int) { op(m) }
-		}
-	}
-	mc.CheckCost(t, "Mirror.Get of a dated record", mirrorJoining(func(m shardedregistry.Mirror[string, int]) { m.Get("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
-	mc.CheckCost(t, "Mirror.Lookup of a dated record", mirrorJoining(func(m shardedregistry.Mirror[string, int]) { m.Lookup("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	r := newNames()
 	shardedregistry.Join(r)
 	shardedregistry.Stored(r, "a", 8)
