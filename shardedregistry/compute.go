@@ -33,11 +33,11 @@ const (
 // otherwise blocking on the mutex of a hash bucket; with indexes or TTL, and where it helps a transaction, it may block in all cases, see
 // [Config]. It takes effect when the new record or entry or the key's last
 // record is stored, or, if it changes nothing, when what it found was read.
-func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
+func (r *Registry[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")
 	}
-	var t target[K]
+	var t target[K, V]
 	if err := r.install().aim(&t, key); err != nil {
 		return entry, false, err
 	}
@@ -48,10 +48,10 @@ func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp
 var errStoresNothing = errors.New("shardedregistry: the function stores nothing")
 
 // compute runs Compute.
-func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
+func compute[K comparable, V any](t *target[K, V], fn func(V, bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	var (
 		rt = t.root
-		a  = change[K]{create: true}
+		a  = change[K, V]{create: true}
 		op ComputeOp
 	)
 	err = retry(0, func() (done bool, err error) {
@@ -59,7 +59,7 @@ func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, 
 		done, err = t.attempt(&a, func() (err error) {
 			var old, value V
 			if a.old != nil {
-				old = *valueOf[V](a.old)
+				old = a.old.value
 			}
 			if value, op, err = fn(old, a.old != nil); err != nil {
 				return err
@@ -68,7 +68,7 @@ func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, 
 			case CancelOp, DeleteOp:
 				return errStoresNothing
 			case UpdateOp:
-				a.next = draft(rt, a.dated(rt), a.next, value)
+				a.next = rt.draft(a.dated(rt), value)
 				return nil
 			}
 			panic("shardedregistry: the function given to Compute returned ComputeOp " + strconv.Itoa(int(op)))
@@ -86,9 +86,9 @@ func compute[K comparable, V any](t *target[K], fn func(V, bool) (V, ComputeOp, 
 	case err != nil:
 		return entry, false, err
 	case op == UpdateOp:
-		return entryOf[V](a.cell.key, a.next), true, nil
+		return a.next.entry(a.cell.key), true, nil
 	case op == CancelOp && a.old != nil:
-		return entryOf[V](a.cell.key, a.old), true, nil
+		return a.old.entry(a.cell.key), true, nil
 	}
 	return entry, false, nil
 }

@@ -18,16 +18,16 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	switch {
 	case old != nil:
 		// LP(Create), present: replaceable has read the record.
-		t := target[K]{root: rt, given: key}
+		t := target[K, V]{root: rt, given: key}
 		return t.exists(c, old).result()
 	case hash != 0:
-		next := &boxed[record, V]{value: value}
+		next := &record[K, V]{value: value}
 		// LP(Create): begin stores the new cell in the table.
-		if rt.begin(hkey[K]{Hash: hash, Key: key}, &next.head) {
-			return next.head.version(), nil
+		if rt.begin(hkey[K]{Hash: hash, Key: key}, next) {
+			return next.version(), nil
 		}
 	}
-	var t target[K]
+	var t target[K, V]
 	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
@@ -37,11 +37,11 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 // begin creates k with rec, a plain draft, and reports whether it did; if not, another
 // operation has created the key, or it cannot be found again. It does what create does, as
 // far as the fast path needs it.
-func (rt *root[K]) begin(k hkey[K], rec *record) bool {
+func (rt *root[K, V]) begin(k hkey[K], rec *record[K, V]) bool {
 	if k.Key != k.Key { //nolint:staticcheck // true for NaN
 		return false
 	}
-	mine := &cell[K]{key: k.Key}
+	mine := &cell[K, V]{key: k.Key}
 	atomics.InitPointer(&mine.rec, rec)
 	if c, _ := rt.publish(k, mine, rec); c != mine {
 		return false
@@ -69,17 +69,17 @@ func (i insertion) result() (Version, error) {
 }
 
 // insert runs Create.
-func insert[K comparable, V any](t *target[K], value V) insertion {
+func insert[K comparable, V any](t *target[K, V], value V) insertion {
 	// LP(Create), present: the record is read, here or by create.
 	c, rec := t.root.loadLive(t.key)
 	if rec != nil {
 		return t.exists(c, rec)
 	}
-	return t.insert(draft[V](t.root, t.root.snapshotting(), nil, value))
+	return t.insert(t.root.draft(t.root.snapshotting(), value))
 }
 
 // insert runs Create for a key that was absent, with a drafted record.
-func (t *target[K]) insert(fresh *record) insertion {
+func (t *target[K, V]) insert(fresh *record[K, V]) insertion {
 	// LP(Create): the table stores the new cell, or the record of a rival is read.
 	c, rec, created, err := t.create(fresh)
 	switch {
@@ -92,7 +92,7 @@ func (t *target[K]) insert(fresh *record) insertion {
 }
 
 // exists is how a Create ends that finds rec in the cell c of the key.
-func (t *target[K]) exists(c *cell[K], rec *record) insertion {
+func (t *target[K, V]) exists(c *cell[K, V], rec *record[K, V]) insertion {
 	stored := c.key
 	if beside := c.meta.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
@@ -104,14 +104,14 @@ func (t *target[K]) exists(c *cell[K], rec *record) insertion {
 // present, it returns false with the present cell and record. It takes effect when the
 // table stores the new cell, or else when it reads the record. An error is that of the
 // constraints.
-func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool, err error) {
+func (t *target[K, V]) create(fresh *record[K, V]) (c *cell[K, V], rec *record[K, V], created bool, err error) {
 	rt, k := t.root, t.key
 	if err = rt.prepare(k, fresh, nil, 0); err != nil {
 		return nil, nil, false, err
 	}
-	mine := &cell[K]{key: k.Key}
+	mine := &cell[K, V]{key: k.Key}
 	if spelled := rt.spelling(k, t.given); spelled != nil {
-		mine.meta.Store(&cellMeta[K]{spelled: spelled})
+		mine.meta.Store(&cellMeta[K, V]{spelled: spelled})
 	}
 	atomics.InitPointer(&mine.rec, fresh)
 	c, present, err := t.enlist(mine, fresh)
@@ -127,7 +127,7 @@ func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool
 }
 
 // enlist is publish under the constraints.
-func (t *target[K]) enlist(fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
+func (t *target[K, V]) enlist(fresh *cell[K, V], rec *record[K, V]) (c *cell[K, V], present *record[K, V], err error) {
 	rt := t.root
 	if rt.constraints == nil {
 		c, present = rt.publish(t.key, fresh, rec)

@@ -21,7 +21,7 @@ package shardedregistry
 // indexes or TTL, and where it helps a transaction, it may block on
 // more, see [Config]. It takes effect, for each key, when the key's last record
 // is stored, or, if it stays, when what del was given was read.
-func (r *further[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
+func (r *Registry[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
 	if del == nil {
 		panic("shardedregistry: DeleteFunc called with a nil function")
 	}
@@ -29,13 +29,13 @@ func (r *further[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
 	if rt == nil {
 		return 0
 	}
-	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
+	rt.visit(func(k hkey[K], c *cell[K, V], _ *record[K, V]) bool {
 		// The error of retry says that del keeps changing k, which then stays.
 		_ = retry(0, func() (done bool, _ error) {
 			// LP(DeleteFunc), a key that stays: the record is read. If another operation has
 			// deleted k since del was asked, what it holds now does not matter.
 			rec := rt.live(c.cleared(c.rec.Load()))
-			if rec == nil || !del(k.Key, *valueOf[V](rec)) {
+			if rec == nil || !del(k.Key, rec.value) {
 				return true, nil
 			}
 			// LP(DeleteFunc): the dead record is stored.

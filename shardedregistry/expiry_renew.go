@@ -21,8 +21,8 @@ import "time"
 // helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
 // stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
 // record is read.
-func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
-	var t target[K]
+func (r *Registry[K, V]) Renew(key K, version Version, ttl time.Duration) error {
+	var t target[K, V]
 	if err := r.install().aim(&t, key); err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 // what the key holds. Then this call has taken effect when the record was read: the deadline
 // of what has been replaced no longer matters. The record cannot have expired in between,
 // because the timer replaces the deadline first.
-func renew[K comparable](t *target[K], version Version, ttl time.Duration) error {
-	x := expiryOf(t.root)
+func renew[K comparable, V any](t *target[K, V], version Version, ttl time.Duration) error {
+	x := t.root.expiry
 	if x == nil {
 		panic("shardedregistry: Renew without Config.TTL")
 	}
@@ -47,7 +47,7 @@ func renew[K comparable](t *target[K], version Version, ttl time.Duration) error
 		if err != nil {
 			return err
 		}
-		k, l := c.named(t.key.Hash), x.lease(rec)
+		k, l := c.named(t.key.Hash), &rec.ext.lease
 		old := l.until.Load()
 		if old == expired {
 			killExpired(t.root, k, c, rec) // for the timer, which may have stalled

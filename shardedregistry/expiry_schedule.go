@@ -20,13 +20,13 @@ const fewExpired = 64
 // schedule has the cells of some keys in the order in which a timer looks at them. A cell
 // may be there for an earlier time than its deadline, because changes that put a deadline
 // off leave it where it is.
-type schedule[K comparable] struct {
+type schedule[K comparable, V any] struct {
 	number int // in expiry.schedules. Immutable.
 
 	mu    atomics.Mutex
-	heap  appointments[K] // under mu: ordered as a binary heap
-	timer *expiryTimer    // under mu; nil: there is none
-	wakes int64           // under mu: when the timer fires
+	heap  appointments[K, V] // under mu: ordered as a binary heap
+	timer *expiryTimer       // under mu; nil: there is none
+	wakes int64              // under mu: when the timer fires
 	_     atomics.CacheLinePad
 }
 
@@ -62,19 +62,19 @@ func newAlarm() *alarm {
 }
 
 // appointment is a place in a schedule.
-type appointment[K comparable] struct {
+type appointment[K comparable, V any] struct {
 	at    int64 // as in alarm
 	alarm *alarm
-	cell  *cell[K]
+	cell  *cell[K, V]
 }
 
 // schedule returns that of k.
-func (x *expiry[K]) schedule(k hkey[K]) *schedule[K] {
+func (x *expiry[K, V]) schedule(k hkey[K]) *schedule[K, V] {
 	return &x.schedules[k.Hash%uint64(len(x.schedules))]
 }
 
 // look makes a timer look at c at a time, or before.
-func (s *schedule[K]) look(rt *root[K], x *expiry[K], c *cell[K], a *alarm, at int64) {
+func (s *schedule[K, V]) look(rt *root[K, V], x *expiry[K, V], c *cell[K, V], a *alarm, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.at.Load() <= at {
@@ -82,7 +82,7 @@ func (s *schedule[K]) look(rt *root[K], x *expiry[K], c *cell[K], a *alarm, at i
 	}
 	a.at.Store(at)
 	if a.position == 0 {
-		s.heap = append(s.heap, appointment[K]{at, a, c})
+		s.heap = append(s.heap, appointment[K, V]{at, a, c})
 		a.position = len(s.heap)
 	}
 	s.heap[a.position-1].at = at
@@ -91,7 +91,7 @@ func (s *schedule[K]) look(rt *root[K], x *expiry[K], c *cell[K], a *alarm, at i
 }
 
 // close takes a dead cell out of the schedule, for good.
-func (s *schedule[K]) close(a *alarm) {
+func (s *schedule[K, V]) close(a *alarm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.at.Store(closed)
@@ -99,27 +99,27 @@ func (s *schedule[K]) close(a *alarm) {
 }
 
 // remove takes a cell out of the heap, if it is there. The caller holds mu.
-func (s *schedule[K]) remove(a *alarm) {
+func (s *schedule[K, V]) remove(a *alarm) {
 	i, last := a.position-1, len(s.heap)-1
 	if i < 0 {
 		return
 	}
 	s.heap.swap(i, last)
-	s.heap[last] = appointment[K]{}
+	s.heap[last] = appointment[K, V]{}
 	s.heap = s.heap[:last]
 	a.position = 0
 	if i < last {
 		s.heap.fix(i)
 	}
 	if cap(s.heap) > fewExpired && last < cap(s.heap)/4 {
-		s.heap = append(slices.Grow(appointments[K](nil), 2*last), s.heap...)
+		s.heap = append(slices.Grow(appointments[K, V](nil), 2*last), s.heap...)
 	}
 }
 
 // arm starts a timer for the first of the heap, unless one fires before. The caller holds
 // mu. The timer does not keep the registry alive, and goes with it: unless it was made in a
 // bubble of testing/synctest, outside of which nobody may stop it.
-func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
+func (s *schedule[K, V]) arm(rt *root[K, V], x *expiry[K, V]) {
 	if len(s.heap) == 0 || x.paused {
 		return
 	}
@@ -144,8 +144,8 @@ func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
 
 // expireDue looks at the first cells in schedule i whose time has come, and starts the next
 // timer, for the others at once. A timer runs it.
-func expireDue[K comparable](rt *root[K], i int, by *expiryTimer) {
-	x := expiryOf(rt)
+func expireDue[K comparable, V any](rt *root[K, V], i int, by *expiryTimer) {
+	x := rt.expiry
 	s := &x.schedules[i]
 	for _, c := range s.due(x.now()) {
 		x.expire(rt, c)
@@ -160,7 +160,7 @@ func expireDue[K comparable](rt *root[K], i int, by *expiryTimer) {
 }
 
 // due takes a few cells out of the schedule that are to be looked at now.
-func (s *schedule[K]) due(now int64) (cells []*cell[K]) {
+func (s *schedule[K, V]) due(now int64) (cells []*cell[K, V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(cells) < fewExpired && len(s.heap) > 0 && s.heap[0].at <= now {
@@ -173,10 +173,10 @@ func (s *schedule[K]) due(now int64) (cells []*cell[K]) {
 }
 
 // appointments is a binary heap, the earliest first.
-type appointments[K comparable] []appointment[K]
+type appointments[K comparable, V any] []appointment[K, V]
 
 // fix moves appointment i to where it belongs when its time has changed.
-func (h appointments[K]) fix(i int) {
+func (h appointments[K, V]) fix(i int) {
 	for i > 0 && h[i].at < h[(i-1)/2].at {
 		h.swap(i, (i-1)/2)
 		i = (i - 1) / 2
@@ -194,7 +194,7 @@ func (h appointments[K]) fix(i int) {
 	}
 }
 
-func (h appointments[K]) swap(i, j int) {
+func (h appointments[K, V]) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].alarm.position, h[j].alarm.position = i+1, j+1
 }

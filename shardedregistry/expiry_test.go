@@ -163,9 +163,6 @@ func following(ctx context.Context, r *shardedregistry.Registry[string, int], c 
 		got["WatchFrom"] = all
 		go func() {
 			for e := range r.WatchFrom(ctx, 0) {
-				if e.Deleted {
-					e.Event.Value = 0 // the last one, which other loops do not have
-				}
 				*all = append(*all, e.Event)
 			}
 		}()

@@ -1,7 +1,7 @@
 package shardedregistry
 
 // Revisions is a loop over WatchFrom that can be stopped between its steps.
-type Revisions[K comparable, V any] struct{ rr *revisionReader[K] }
+type Revisions[K comparable, V any] struct{ rr *revisionReader[K, V] }
 
 // OpenRevisions does the first part of a loop.
 func OpenRevisions[K comparable, V any](r *Registry[K, V], after Revision, filters ...Filter[K]) Revisions[K, V] {
@@ -14,7 +14,7 @@ func (r Revisions[K, V]) Next() (Change[K, V], error) {
 	change, err := r.rr.next()
 	switch {
 	case change != nil:
-		return changeOf[V](r.rr.root, change), nil
+		return change.event(), nil
 	case err == nil && r.rr.bookmarkDue():
 		return Change[K, V]{Revision: r.rr.bookmark(), Bookmark: true}, nil
 	}
@@ -29,8 +29,7 @@ func OpenFeed[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Feed
 	return Feed[K, V]{OpenRevisions(r, r.install().history.revision(), filters...)}
 }
 
-// Drain returns the changes that there are, without the values of what was deleted, and whether
-// any are lost.
+// Drain returns the changes that there are, and whether any are lost.
 func (f Feed[K, V]) Drain() (events []Event[K, V], lost bool) {
 	for {
 		switch change, err := f.Next(); {
@@ -40,9 +39,6 @@ func (f Feed[K, V]) Drain() (events []Event[K, V], lost bool) {
 		case change.Revision == 0:
 			return events, false
 		default:
-			if change.Deleted {
-				change.Event.Value = *new(V)
-			}
 			events = append(events, change.Event)
 		}
 	}

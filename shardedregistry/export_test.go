@@ -13,7 +13,7 @@ var MaxAttempts = maxAttempts()
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
 	rt := r.install()
-	rt.hasher, rt.open, rt.light = f, false, false
+	rt.hasher, rt.open = f, false
 }
 
 // Shards returns the number of shards.
@@ -61,7 +61,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 // gives up, unless others have committed the transaction.
 func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V) (rest func()) {
 	tx := newTx[K, V](r.install())
-	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare(nil)); err != nil {
+	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare()); err != nil {
 		panic(err)
 	}
 	tx.sort()
@@ -82,7 +82,7 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 }
 
 // Taker is a call of Snapshot that can be stopped between its steps.
-type Taker[K comparable, V any] struct{ t *collector[K] }
+type Taker[K comparable, V any] struct{ t *collector[K, V] }
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
@@ -98,14 +98,14 @@ func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
 	s, col := new(Snapshot[K, V]), *t.t
 	col.keys.keys, col.heads = slices.Clone(col.keys.keys), slices.Clone(col.heads) // fill changes them
-	col.fill(&s.contents, plain[V])
+	col.fill(&s.contents)
 	return s
 }
 
 // Leave does the rest of Snapshot.
 func (t Taker[K, V]) Leave() *Snapshot[K, V] {
 	s := new(Snapshot[K, V])
-	t.t.finish(&s.contents, plain[V])
+	t.t.finish(&s.contents)
 	return s
 }
 
@@ -117,14 +117,14 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 }
 
 // replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K], k hkey[K], c *cell[K], old, next *record) {
+func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
 	rt, k = t.root, t.key
 	c, old = rt.loadLive(k)
-	next = draft(rt, rt.snapshotting(), nil, value)
+	next = rt.draft(rt.snapshotting(), value)
 	if err = rt.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
@@ -180,7 +180,7 @@ func UsedShards[K comparable, V any](r *Registry[K, V]) (n int) {
 }
 
 // Watcher is a loop over Watch that can be stopped between its steps.
-type Watcher[K comparable, V any] struct{ w *watcher[K] }
+type Watcher[K comparable, V any] struct{ w *watcher[K, V] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
@@ -198,7 +198,7 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 			return events
 		}
 		if k, rec := w.w.look(n); rec != nil {
-			events = append(events, eventOf[V](k, rec))
+			events = append(events, rec.event(k))
 		}
 	}
 }
@@ -239,10 +239,11 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 // Watchers returns the number of loops among the subscribers, where one counts for each
 // topic that it watches.
 func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
-	set := watchersOf(r.install().subscribers.Load())
-	if set == nil {
+	s := r.install().subscribers.Load()
+	if s == nil || s.watchers == nil {
 		return 0
 	}
+	set := s.watchers
 	n = set.all.len() + watchersAt(&set.keys)
 	for i := range set.prefixes {
 		n += watchersAt(&set.prefixes[i].topicNode)
@@ -250,7 +251,7 @@ func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
-func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
+func watchersAt[T comparable, W member](node *topicNode[T, W]) (n int) {
 	for _, t := range node.tip {
 		n += t.watchers.len()
 	}
@@ -265,7 +266,7 @@ func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
 // Seats returns the number of subscriptions at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
-		n += subscriptionsOf(c.meta.Load()).len()
+		n += c.meta.Load().subscribed().len()
 	}
 	return n
 }
@@ -290,10 +291,8 @@ func Waiters[K comparable, V any](r *Registry[K, V]) int {
 // is called.
 func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
 	rt := r.install()
-	waitOps[K]{rt}.install()
-	count := func(n int) {
-		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(waitOps[K]{rt}, n) })
-	}
+	rt.installWaitlists()
+	count := func(n int) { rt.changeSubscribers(func(s *subscribers[K, V]) { s.waiters += n }) }
 	count(1)
 	return func() { count(-1) }
 }
@@ -333,7 +332,7 @@ func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
 	t, _ := r.locate(key)
-	return subscriptionsOf(t.root.cells.Load(t.key).meta.Load()).few[0].latest.Load().stage.Load() == done
+	return t.root.cells.Load(t.key).meta.Load().subscribed().few[0].latest.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was
@@ -347,12 +346,12 @@ func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
 // goroutines of which one then fails, have each what was added to it.
 func KeepsApart(n int) bool {
 	var (
-		list *members[*subscription[int]]
+		list *members[*subscription[int, int]]
 		next uint64
 	)
-	fresh := func() []*subscription[int] {
+	fresh := func() []*subscription[int, int] {
 		next++
-		return []*subscription[int]{{watcher: &watcher[int]{number: next}}}
+		return []*subscription[int, int]{{watcher: &watcher[int, int]{number: next}}}
 	}
 	for range n {
 		list = list.with(fresh())
@@ -367,7 +366,7 @@ func KeepsApart(n int) bool {
 func (w Watcher[K, V]) Asked(key K) (n int) {
 	t, _ := w.w.root.hashed(key)
 	c := w.w.root.cells.Load(t)
-	subscriptionsOf(c.meta.Load()).some(w.w.number, func(s *subscription[K]) bool {
+	c.meta.Load().subscribed().some(w.w.number, func(s *subscription[K, V]) bool {
 		n++
 		return s.latest.Load().stage.Load() != done
 	})

@@ -3,9 +3,9 @@ package shardedregistry
 // TopicSet is a set of loops with filters, as the subscribers have it. Loops have numbers.
 // It is immutable.
 type TopicSet struct {
-	rt    *root[string]
-	set   *watcherSet[string]
-	loops map[*watcher[string]]int // shared by all versions
+	rt    *root[string, int]
+	set   *watcherSet[string, int]
+	loops map[*watcher[string, int]]int // shared by all versions
 }
 
 // NewTopicSet returns an empty set, in a registry that hashes with hash if that is not nil.
@@ -14,12 +14,12 @@ func NewTopicSet(hash func(string) uint64) TopicSet {
 	if hash != nil {
 		rt.hasher = hash
 	}
-	return TopicSet{rt, nil, map[*watcher[string]]int{}}
+	return TopicSet{rt, nil, map[*watcher[string, int]]int{}}
 }
 
 // With returns a set with a loop more, and one without that again.
 func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, without func(TopicSet) TopicSet) {
-	w := &watcher[string]{root: s.rt, interest: interestOf(s.rt, filters)}
+	w := &watcher[string, int]{root: s.rt, interest: interestOf(s.rt, filters)}
 	s.loops[w] = loop
 	s.set = s.set.with(w)
 	return s, func(s TopicSet) TopicSet {
@@ -30,14 +30,14 @@ func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, with
 
 // Told returns the loops that are told of key, some perhaps twice.
 func (s TopicSet) Told(key string) (loops []int) {
-	s.set.each(s.rt.rehashed(key), func(w *watcher[string]) { loops = append(loops, s.loops[w]) })
+	s.set.each(s.rt.rehashed(key), func(w *watcher[string, int]) { loops = append(loops, s.loops[w]) })
 	return loops
 }
 
 // Ignores reports whether the set says that no loop is told of key, where it hashes keys as
 // New makes it.
 func (s TopicSet) Ignores(key string) bool {
-	return s.set == nil || s.set.ignores()(s.rt.keys.Hash(key), key)
+	return s.set == nil || s.set.ignores(s.rt.keys.Hash(key), key)
 }
 
 // IsEmpty reports whether the set is what it was when it was new.
@@ -55,7 +55,7 @@ func (s TopicSet) Depth() (depth, bitmap int) {
 	return depth, 8 * len(s.set.bitmap.words)
 }
 
-func depthOf[T, K comparable](n *topicNode[T, K]) (depth int) {
+func depthOf[T comparable, W member](n *topicNode[T, W]) (depth int) {
 	if n.below == nil {
 		return 0
 	}

@@ -25,7 +25,7 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
 	}
-	var t target[K]
+	var t target[K, V]
 	if err := r.install().aim(&t, key); err != nil {
 		return value, false, err
 	}
@@ -33,7 +33,7 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 }
 
 // getOrCreate runs GetOrCreate.
-func getOrCreate[K comparable, V any](t *target[K], fn func() (V, error)) (value V, created bool, err error) {
+func getOrCreate[K comparable, V any](t *target[K, V], fn func() (V, error)) (value V, created bool, err error) {
 	// LP(GetOrCreate), present, or an error of fn: the table or the record is read.
 	_, rec := t.root.loadLive(t.key)
 	if rec == nil {
@@ -42,9 +42,9 @@ func getOrCreate[K comparable, V any](t *target[K], fn func() (V, error)) (value
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if _, rec, created, err = t.create(draft[V](t.root, t.root.snapshotting(), nil, made)); err != nil {
+		if _, rec, created, err = t.create(t.root.draft(t.root.snapshotting(), made)); err != nil {
 			return value, false, err
 		}
 	}
-	return *valueOf[V](rec), created, nil
+	return rec.value, created, nil
 }

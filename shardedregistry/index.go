@@ -17,17 +17,17 @@ import (
 // So a key is found under a value as long as it holds a record with that value,
 // whatever others have in progress; and when no operation is in progress, the
 // postings are those of the records and no others.
-type index[K comparable] struct {
+type index[K comparable, V any] struct {
 	name   string
 	unique bool
-	values func(K, *record) []string
+	values func(K, V) []string
 
 	// lists holds a posting list for each value that something has a pin on.
 	lists *table.Table[hkey[string], postingList[K]]
 }
 
 // on returns the keys under a value now.
-func (x *index[K]) on(value hkey[string]) *postings[K] {
+func (x *index[K, V]) on(value hkey[string]) *postings[K] {
 	s := x.lists.Load(value)
 	if s == nil {
 		return nil
@@ -37,7 +37,7 @@ func (x *index[K]) on(value hkey[string]) *postings[K] {
 
 // pin adds a pin of k on value. It is repeated only when another operation has
 // changed what is under the value.
-func (x *index[K]) pin(value hkey[string], k hkey[K]) {
+func (x *index[K, V]) pin(value hkey[string], k hkey[K]) {
 	one := posting[K]{k, 1}
 	for {
 		var now *postings[K]
@@ -59,7 +59,7 @@ func (x *index[K]) pin(value hkey[string], k hkey[K]) {
 
 // tryPin puts a posting list with one posting into the table, unless there is one that
 // is not empty, and reports whether it did.
-func (x *index[K]) tryPin(value hkey[string], one posting[K]) bool {
+func (x *index[K, V]) tryPin(value hkey[string], one posting[K]) bool {
 	fresh := new(postingList[K])
 	fresh.keys.Store((*postings[K])(nil).plus(one, 0))
 	return fresh == x.lists.Compute(value, func(now *postingList[K]) *postingList[K] {
@@ -73,7 +73,7 @@ func (x *index[K]) tryPin(value hkey[string], one posting[K]) bool {
 // drop removes a pin of k on value, which there is: so the posting list is in the table
 // until it is dropped. It is repeated only when another operation has changed
 // what is under the value.
-func (x *index[K]) drop(value hkey[string], k hkey[K]) {
+func (x *index[K, V]) drop(value hkey[string], k hkey[K]) {
 	s := x.lists.Load(value)
 	for {
 		now := s.keys.Load()

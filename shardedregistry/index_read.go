@@ -20,11 +20,11 @@ import (
 // ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
 // that key's record is read, or, for a key that it skips, when the loop begins
 // or the record is read.
-func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
-	rt, cs, number := indexed(&r.core, "ByIndex", index)
-	found := query[K]{rt, cs, cs.indexKey(number, value)}
+func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	rt, cs, number := r.indexed("ByIndex", index)
+	found := query[K, V]{rt, cs, cs.indexKey(number, value)}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](k.Key, rec)) })
+		found.each(func(k hkey[K], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
 	}
 }
 
@@ -35,13 +35,13 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 //
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
-func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	rt, cs, number := indexed(&r.core, "LookupBy", index)
+func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	rt, cs, number := r.indexed("LookupBy", index)
 	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{rt, cs, cs.indexKey(number, value)}.each(func(k hkey[K], rec *record) bool {
-		entry, ok = entryOf[V](k.Key, rec), true
+	query[K, V]{rt, cs, cs.indexKey(number, value)}.each(func(k hkey[K], rec *record[K, V]) bool {
+		entry, ok = rec.entry(k.Key), true
 		return false
 	})
 	return entry, ok
@@ -60,13 +60,13 @@ func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok boo
 // IndexValues is wait-free; the loop is blocking on the mutex of one hash
 // bucket at a time. It takes effect, for each value, when a record that has it
 // is read.
-func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
-	rt, cs, number := indexed(&r.core, "IndexValues", index)
+func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
+	rt, cs, number := r.indexed("IndexValues", index)
 	return func(yield func(string) bool) {
 		for value := range cs.indexes[number].lists.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K]{rt, cs, indexKey{number, value}}.each(func(hkey[K], *record) bool { had = true; return false })
+			query[K, V]{rt, cs, indexKey{number, value}}.each(func(hkey[K], *record[K, V]) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -75,9 +75,9 @@ func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
 }
 
 // indexed returns the root, its constraints and the number of an index, for a method.
-func indexed[K comparable](r *core[K], method, index string) (*root[K], *constraints[K], int) {
+func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], *constraints[K, V], int) {
 	if rt := r.root.Load(); rt != nil {
-		cs := constraintsOf(rt)
+		cs := rt.constraints
 		if i := cs.number(index); i >= 0 {
 			return rt, cs, i
 		}
@@ -86,9 +86,9 @@ func indexed[K comparable](r *core[K], method, index string) (*root[K], *constra
 }
 
 // query asks for the keys that have an index key.
-type query[K comparable] struct {
-	root        *root[K]
-	constraints *constraints[K]
+type query[K comparable, V any] struct {
+	root        *root[K, V]
+	constraints *constraints[K, V]
 	key         indexKey
 }
 
@@ -96,7 +96,7 @@ type query[K comparable] struct {
 //
 // The keys that were pinned when it began include all that had it then. The record
 // shows whether a key has lost it since.
-func (q query[K]) each(yield func(hkey[K], *record) bool) {
+func (q query[K, V]) each(yield func(hkey[K], *record[K, V]) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
 	keys := q.constraints.indexes[q.key.index].on(q.key.value)

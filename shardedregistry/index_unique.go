@@ -23,7 +23,7 @@ type valueLocks [64]struct {
 type valueLockSet uint64
 
 // swap is target.swap under the constraints.
-func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
+func (cs *constraints[K, V]) swap(t target[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) (stored bool, err error) {
 	keys, others := next.indexKeys(), old.indexKeys()
 	held := cs.lock(keys, others)
 	if by := cs.rival(t.root, keys, others); by != nil {
@@ -43,7 +43,7 @@ func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *rec
 }
 
 // enlist is publish under the constraints.
-func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
+func (cs *constraints[K, V]) enlist(t target[K, V], fresh *cell[K, V], rec *record[K, V]) (c *cell[K, V], present *record[K, V], err error) {
 	rt, k, keys := t.root, t.key, rec.indexKeys()
 	held := cs.lock(keys, nil)
 	for { // at most once for each index key, which nobody gains meanwhile
@@ -72,14 +72,14 @@ func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *ce
 
 // lock takes the locks of the unique values among those of index keys that are not
 // in others, in the order of their numbers, so that no two wait for each other.
-func (cs constrained[K]) lock(keys, others []indexKey) (held valueLockSet) {
+func (cs *constraints[K, V]) lock(keys, others []indexKey) (held valueLockSet) {
 	held = cs.locksOf(keys, others)
 	cs.lockAll(held)
 	return held
 }
 
 // locksOf returns the locks that lock takes.
-func (cs constrained[K]) locksOf(keys, others []indexKey) (set valueLockSet) {
+func (cs *constraints[K, V]) locksOf(keys, others []indexKey) (set valueLockSet) {
 	if cs.locks == nil {
 		return 0
 	}
@@ -91,34 +91,34 @@ func (cs constrained[K]) locksOf(keys, others []indexKey) (set valueLockSet) {
 	return set
 }
 
-func (cs constrained[K]) lockAll(set valueLockSet) {
+func (cs *constraints[K, V]) lockAll(set valueLockSet) {
 	for ; set != 0; set &= set - 1 {
 		cs.locks[bits.TrailingZeros64(uint64(set))].Lock()
 	}
 }
 
 // unlock unlocks what lock has locked.
-func (cs constrained[K]) unlock(held valueLockSet) {
+func (cs *constraints[K, V]) unlock(held valueLockSet) {
 	for ; held != 0; held &= held - 1 {
 		cs.locks[bits.TrailingZeros64(uint64(held))].Unlock()
 	}
 }
 
 // rival is a key that has a unique value which another key wants.
-type rival[K comparable] struct {
+type rival[K comparable, V any] struct {
 	index    string // its name
 	indexKey indexKey
 	key      hkey[K]
 }
 
 // taken returns the error of an operation that wants the rival's value.
-func (by *rival[K]) taken() error {
+func (by *rival[K, V]) taken() error {
 	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: by.key.Key}
 }
 
 // rival returns a key that has one of the unique values among index keys that are not
 // in others, or nil. It is not the caller's key, unless that has changed meanwhile.
-func (cs constrained[K]) rival(rt *root[K], keys, others []indexKey) (found *rival[K]) {
+func (cs *constraints[K, V]) rival(rt *root[K, V], keys, others []indexKey) (found *rival[K, V]) {
 	missing(keys, others, func(t indexKey) {
 		x := &cs.indexes[t.index]
 		if found != nil || !x.unique {
@@ -126,7 +126,7 @@ func (cs constrained[K]) rival(rt *root[K], keys, others []indexKey) (found *riv
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
 			if c := rt.holder(one.key, t); c != nil {
-				found = &rival[K]{x.name, t, c.named(one.key.Hash)}
+				found = &rival[K, V]{x.name, t, c.named(one.key.Hash)}
 			}
 			return found == nil
 		})
@@ -137,7 +137,7 @@ func (cs constrained[K]) rival(rt *root[K], keys, others []indexKey) (found *riv
 // holder returns the cell of k if k has an index key now, or nil. A caller that holds
 // the index key's lock and finds one twice knows that k has had the index key in
 // between.
-func (rt *root[K]) holder(k hkey[K], t indexKey) *cell[K] {
+func (rt *root[K, V]) holder(k hkey[K], t indexKey) *cell[K, V] {
 	c, rec := rt.loadLive(k)
 	if !slices.Contains(rec.indexKeys(), t) {
 		return nil

@@ -32,13 +32,13 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
 	if rt := r.root.Load(); rt != nil {
-		rt.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](k.Key, rec)) })
+		rt.visit(func(k hkey[K], _ *cell[K, V], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
 	}
 }
 
 // visit calls f for the keys that are present, with their cells and records,
 // until it returns false.
-func (rt *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
+func (rt *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[K, V]) bool) {
 	for c := range rt.cells.All() {
 		// LP(All): the record is read.
 		// LP(Entries): the record is read.

@@ -67,21 +67,21 @@ func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
 //
 // An operation that has found a cell goes on with the cell's key, which is equal and
 // need not be the same: so nothing that stays refers to the memory of the given key.
-type target[K comparable] struct {
-	root  *root[K]
+type target[K comparable, V any] struct {
+	root  *root[K, V]
 	key   hkey[K] // normalised
 	given K       // as the caller spelled it
 }
 
 // locate returns the target for key, or an error that matches ErrInvalidKey.
-func (r *core[K]) locate(key K) (t target[K], err error) {
+func (r *Registry[K, V]) locate(key K) (t target[K, V], err error) {
 	err = r.install().aim(&t, key)
 	return t, err
 }
 
 // aim makes t, which is the zero target, the one for key: what locate does, but that a
 // target, which is too large for registers, is not copied.
-func (rt *root[K]) aim(t *target[K], key K) (err error) {
+func (rt *root[K, V]) aim(t *target[K, V], key K) (err error) {
 	if t.key, err = rt.hashed(key); err == nil {
 		t.root, t.given = rt, key
 	}

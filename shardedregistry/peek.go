@@ -7,13 +7,13 @@ package shardedregistry
 //
 // Peek is wait-free. It takes effect when the key's record is read, or, if key is
 // absent, when the table is read or the key's last record was stored.
-func (r *further[K, V]) Peek(key K) *V {
+func (r *Registry[K, V]) Peek(key K) *V {
 	rt := r.root.Load()
 	if rt == nil {
 		return nil
 	}
 	if !rt.open {
-		return peek[V](rt, key)
+		return peek(rt, key)
 	}
 	// LP(Peek): the table is read, or the record.
 	c, _ := rt.cells.Find(&rt.keys, key)
@@ -26,13 +26,13 @@ func (r *further[K, V]) Peek(key K) *V {
 			return nil
 		}
 	}
-	return valueOf[V](rec)
+	return &rec.value
 }
 
 // peek is Peek where the key is not stored as it is given.
-func peek[V any, K comparable](rt *root[K], key K) *V {
+func peek[K comparable, V any](rt *root[K, V], key K) *V {
 	if _, rec := rt.find(key); rec != nil {
-		return valueOf[V](rec)
+		return &rec.value
 	}
 	return nil
 }

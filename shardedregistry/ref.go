@@ -25,19 +25,19 @@ type Ref[K comparable, V any] struct {
 type anchor[K comparable, V any] struct {
 	_ [0]*V // so that no Ref can be converted to one of other values
 
-	root *root[K]
+	root *root[K, V]
 	key  hkey[K] // normalised
 
 	// cell is nil, or a cell that was found for the key, dead or alive. Readers
 	// replace one that they find dead by what the table holds.
-	cell atomics.Pointer[cell[K]]
+	cell atomics.Pointer[cell[K, V]]
 }
 
 // Ref returns a handle to key, which need not be present or valid: see [Ref].
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
-func (r *further[K, V]) Ref(key K) Ref[K, V] {
+func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
 	rt := r.install()
 	k, err := rt.hashed(key)
 	if err != nil {
@@ -56,13 +56,13 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
 			if rec.word&(datedBit|deadBit) == 0 {
-				return *valueOf[V](rec), true
+				return rec.value, true
 			}
 		}
 	}
 	// LP(Get), otherwise: find reads the record, or finds none.
 	if _, rec := r.find(); rec != nil {
-		return *valueOf[V](rec), true
+		return rec.value, true
 	}
 	return value, false
 }
@@ -74,7 +74,7 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if c, rec := r.find(); rec != nil {
-		return entryOf[V](c.key, rec), true
+		return rec.entry(c.key), true
 	}
 	return entry, false
 }
@@ -86,7 +86,7 @@ func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 func (r Ref[K, V]) Peek() *V {
 	// LP(Peek): find reads the record, or finds none.
 	if _, rec := r.find(); rec != nil {
-		return valueOf[V](rec)
+		return &rec.value
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (r Ref[K, V]) Peek() *V {
 // that is dead may have died long ago and says nothing about now, so that the table is
 // asked. What is remembered then is a hint: a slow goroutine may store an older cell than
 // others have found since. That cell is dead or nil, and the next reader finds that out.
-func (r Ref[K, V]) find() (*cell[K], *record) {
+func (r Ref[K, V]) find() (*cell[K, V], *record[K, V]) {
 	a := r.anchor
 	if a == nil {
 		return nil, nil

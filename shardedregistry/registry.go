@@ -27,23 +27,10 @@ type Entry[K comparable, V any] struct {
 // given to methods may call them, too.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
-	_ [0]*V // so that none can be converted to one of other values
 
-	further[K, V]
-}
-
-// further has the methods of a Registry that many programs do without. What the
-// methods of one type need is in every program that has the type: see DESIGN.md. It
-// has no exported name because it is no type to users.
-type further[K comparable, V any] struct {
-	core[K]
-}
-
-// core is all of a registry that does not depend on the type of its values.
-type core[K comparable] struct {
 	// root is set by New, or by CAS by the first operation that needs it, and
 	// then stays. Everybody reads.
-	root atomics.Pointer[root[K]]
+	root atomics.Pointer[root[K, V]]
 }
 
 // New returns an empty registry, or an error that names the setting that is not
@@ -61,21 +48,10 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := newRoot(n, config.Normalize)
-	var special layout
-	if cs != nil {
-		special |= isIndexed
-		rt.constraints = constrained[K]{cs}
-	}
+	rt := newRoot[K, V](n, config.Normalize)
+	rt.constraints, rt.expiry = cs, config.expiry()
 	if history != 0 {
-		special |= isRecorded
-		rt.history = newChangelog[K](history)
-	}
-	if rt.expiry = config.expirer(special); rt.expiry != nil {
-		special |= isLeased
-	}
-	if special != 0 {
-		rt.large = freshLarge[V](special)
+		rt.history = newChangelog[K, V](history)
 	}
 	rt.ease()
 	r := new(Registry[K, V])
@@ -102,7 +78,7 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 		return value, false
 	}
 	if !rt.open {
-		return get[V](rt, key)
+		return get(rt, key)
 	}
 	// LP(Get): the table is read, or the record.
 	c, _ := rt.cells.Find(&rt.keys, key)
@@ -115,13 +91,13 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 			return value, false
 		}
 	}
-	return *valueOf[V](rec), true
+	return rec.value, true
 }
 
 // get is Get where the key is not stored as it is given.
-func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
+func get[K comparable, V any](rt *root[K, V], key K) (value V, ok bool) {
 	if _, rec := rt.find(key); rec != nil {
-		return *valueOf[V](rec), true
+		return rec.value, true
 	}
 	return value, false
 }
@@ -136,7 +112,7 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 		return entry, false
 	}
 	if !rt.open {
-		return lookup[V](rt, key)
+		return lookup(rt, key)
 	}
 	// LP(Lookup): the table is read, or the record.
 	c, _ := rt.cells.Find(&rt.keys, key)
@@ -149,19 +125,19 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 			return entry, false
 		}
 	}
-	return Entry[K, V]{c.key, *valueOf[V](rec), rec.version()}, true
+	return Entry[K, V]{c.key, rec.value, rec.version()}, true
 }
 
 // lookup is Lookup where the key is not stored as it is given.
-func lookup[V any, K comparable](rt *root[K], key K) (entry Entry[K, V], ok bool) {
+func lookup[K comparable, V any](rt *root[K, V], key K) (entry Entry[K, V], ok bool) {
 	if c, rec := rt.find(key); rec != nil {
-		return entryOf[V](c.key, rec), true
+		return rec.entry(c.key), true
 	}
 	return entry, false
 }
 
 // find returns the cell of key, as the caller spells it, and its live record, or nil and nil.
-func (rt *root[K]) find(key K) (*cell[K], *record) {
+func (rt *root[K, V]) find(key K) (*cell[K, V], *record[K, V]) {
 	k, err := rt.hashed(key)
 	if err != nil {
 		return nil, nil
@@ -183,7 +159,7 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 		return Entry[K, V]{}, false
 	}
 	var (
-		c    *cell[K]
+		c    *cell[K, V]
 		hash uint64
 	)
 	if rt.open {
@@ -199,12 +175,12 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	if old == nil {
 		return Entry[K, V]{}, false
 	}
-	return entryOf[V](c.key, old), true
+	return old.entry(c.key), true
 }
 
 // remove deletes k, whose cell is c, whatever that holds, and returns what it held, or nil if
 // c is dead. Its cell was in the table during the call, so k was absent then.
-func (rt *root[K]) remove(k hkey[K], c *cell[K]) (old *record) {
+func (rt *root[K, V]) remove(k hkey[K], c *cell[K, V]) (old *record[K, V]) {
 	for { // until no other operation changes k between reading and storing
 		if old = rt.live(c.cleared(c.rec.Load())); old == nil {
 			return nil
@@ -233,7 +209,7 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 }
 
 // removeIf runs DeleteIf.
-func (t *target[K]) removeIf(version Version) error {
+func (t *target[K, V]) removeIf(version Version) error {
 	for { // twice at most, but for transactions that were in the way: see loadIf
 		// LP(DeleteIf), absent or another version: loadIf reads the record.
 		c, old, err := t.loadIf(version)
@@ -263,9 +239,9 @@ func (r *Registry[K, V]) Len() int {
 }
 
 // install returns the root, which it makes with the defaults if there is none.
-func (r *core[K]) install() *root[K] {
+func (r *Registry[K, V]) install() *root[K, V] {
 	if rt := r.root.Load(); rt != nil {
 		return rt
 	}
-	return r.root.Install(newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
+	return r.root.Install(newRoot[K, V](defaultShards(runtime.GOMAXPROCS(0)), nil))
 }

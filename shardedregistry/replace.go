@@ -11,12 +11,12 @@ import (
 //
 // Clear is blocking on the mutex of one hash bucket at a time; with indexes or TTL, and where it helps a transaction, it may block on more, see [Config]. It
 // takes effect, for each key, when the key's last record is stored.
-func (r *further[K, V]) Clear() (deleted int) {
+func (r *Registry[K, V]) Clear() (deleted int) {
 	rt := r.root.Load()
 	if rt == nil {
 		return 0
 	}
-	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
+	rt.visit(func(k hkey[K], c *cell[K, V], _ *record[K, V]) bool {
 		// LP(Clear): the dead record is stored.
 		if rt.remove(k, c) != nil {
 			deleted++
@@ -54,12 +54,12 @@ func (r *further[K, V]) Clear() (deleted int) {
 // Replace is blocking on the mutex of one hash bucket at a time; with indexes or TTL, and where it helps a transaction, it may block on more, see [Config]. It
 // takes effect, for each key, when the new record or entry or the key's last record is
 // stored, or, if it stays as it is, when its record is read.
-func (r *further[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) bool) error {
+func (r *Registry[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) bool) error {
 	if entries == nil {
 		panic("shardedregistry: Replace called with a nil iterator")
 	}
 	type entry struct {
-		target[K]
+		target[K, V]
 		value V
 	}
 	var (
@@ -68,7 +68,7 @@ func (r *further[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) bool
 		numbers = make(map[K]int, rt.len())
 	)
 	for key, value := range entries {
-		var t target[K]
+		var t target[K, V]
 		if err := rt.aim(&t, key); err != nil {
 			return &KeyError{key, err}
 		}
@@ -79,7 +79,7 @@ func (r *further[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) bool
 		numbers[t.key.Key] = len(wanted)
 		wanted = append(wanted, entry{t, value})
 	}
-	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
+	rt.visit(func(k hkey[K], c *cell[K, V], _ *record[K, V]) bool {
 		if _, stays := numbers[k.Key]; !stays {
 			// LP(Replace), another key: the dead record is stored.
 			rt.remove(k, c)

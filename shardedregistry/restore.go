@@ -44,7 +44,7 @@ func Restore[K comparable, V any](config Config[K, V], last Version, entries ite
 	if last > MaxRestored {
 		return nil, errHighVersion
 	}
-	x := expiryOf(r.root.Load())
+	x := r.root.Load().expiry
 	if x != nil {
 		x.paused = true
 	}
@@ -74,7 +74,7 @@ func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
 	if err != nil {
 		return err
 	}
-	fresh := draft[V](t.root, false, nil, e.Value)
+	fresh := t.root.draft(false, e.Value)
 	t.root.installShard(t.key.Hash).floor.Store(uint64(e.Version - 1))
 	c, rec, created, err := t.create(fresh)
 	switch {
@@ -88,7 +88,7 @@ func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
 
 // startAbove makes all keys that are created from now on start above version. Nobody
 // else has the registry.
-func (rt *root[K]) startAbove(version Version) {
+func (rt *root[K, V]) startAbove(version Version) {
 	if version == 0 {
 		return
 	}
@@ -99,7 +99,7 @@ func (rt *root[K]) startAbove(version Version) {
 
 // highestFloor returns a version that is at least the last one of each key whose cell has
 // left the table.
-func (rt *root[K]) highestFloor() (highest Version) {
+func (rt *root[K, V]) highestFloor() (highest Version) {
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {
 			highest = max(highest, Version(s.floor.Load()))

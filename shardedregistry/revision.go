@@ -21,18 +21,9 @@ const (
 	maxHistory   = 1 << 24
 )
 
-// rememberer has the methods of a changelog that all programs link which make a registry.
-// Like a constrainer it is an interface that New alone puts something into.
-type rememberer[K comparable] interface {
-	// remember appends the change of k that has stored rec, unless another caller does.
-	remember(rt *root[K], k hkey[K], rec *record)
-	// revision returns that of the last change.
-	revision() Revision
-}
-
 // changelog has the last changes of a registry, by their revisions: each change of a key
 // whose call has returned once, and those of one key in the order of its versions.
-type changelog[K comparable] struct {
+type changelog[K comparable, V any] struct {
 	start Revision // that no change has, before the first
 
 	// last is the revision of the last change, or the one before, whose successor is in
@@ -42,42 +33,42 @@ type changelog[K comparable] struct {
 
 	// slots has the change of revision r at r modulo its length, a power of two, until a
 	// later one replaces it, by CAS. Nil is before all.
-	slots []atomics.Pointer[remembered[K]]
+	slots []atomics.Pointer[remembered[K, V]]
 
 	waker atomics.Waker // what loops over WatchFrom sleep on
 }
 
 // remembered is a change. It is immutable once it is in its slot.
-type remembered[K comparable] struct {
+type remembered[K comparable, V any] struct {
 	key      hkey[K]
-	rec      *record // that was stored
+	rec      *record[K, V] // that was stored
 	revision Revision
 }
 
 // newChangelog returns an empty one of n changes, n a power of two.
-func newChangelog[K comparable](n int) *changelog[K] {
-	l := &changelog[K]{
+func newChangelog[K comparable, V any](n int) *changelog[K, V] {
+	l := &changelog[K, V]{
 		start: Revision(1+rand.Uint64N(1<<(63-revisionBits)-1)) << revisionBits,
-		slots: make([]atomics.Pointer[remembered[K]], n),
+		slots: make([]atomics.Pointer[remembered[K, V]], n),
 	}
 	l.last.Store(uint64(l.start))
 	return l
 }
 
-func (l *changelog[K]) slot(r Revision) *atomics.Pointer[remembered[K]] {
+func (l *changelog[K, V]) slot(r Revision) *atomics.Pointer[remembered[K, V]] {
 	return &l.slots[uint64(r)%uint64(len(l.slots))]
 }
 
-func (l *changelog[K]) revision() Revision { return Revision(l.last.Load()) }
+func (l *changelog[K, V]) revision() Revision { return Revision(l.last.Load()) }
 
 // remember appends a change once, however many callers do: whoever has read last has found
 // the changes up to there finished, and then finds whether this one is among them. All wake
 // the loops, as another caller may have stalled before. It is retried only when another change
 // was appended.
-func (l *changelog[K]) remember(rt *root[K], k hkey[K], rec *record) {
-	for mine := (&remembered[K]{key: k, rec: rec}); ; {
+func (l *changelog[K, V]) remember(rt *root[K, V], k hkey[K], rec *record[K, V]) {
+	for mine := (&remembered[K, V]{key: k, rec: rec}); ; {
 		last := l.last.Load()
-		if rt.historyOf(rec).revision.Load() != 0 {
+		if rec.ext.revision.Load() != 0 {
 			break
 		}
 		mine.revision = Revision(last + 1)
@@ -96,18 +87,18 @@ func (l *changelog[K]) remember(rt *root[K], k hkey[K], rec *record) {
 }
 
 // finish makes a change, which is in its slot, the last one, unless it was.
-func (l *changelog[K]) finish(rt *root[K], change *remembered[K]) {
-	rt.historyOf(change.rec).revision.CompareAndSwap(0, uint64(change.revision))
+func (l *changelog[K, V]) finish(rt *root[K, V], change *remembered[K, V]) {
+	change.rec.ext.revision.CompareAndSwap(0, uint64(change.revision))
 	l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision))
 }
 
 // oldest returns the revision before the oldest change that is remembered.
-func (l *changelog[K]) oldest() Revision {
+func (l *changelog[K, V]) oldest() Revision {
 	return max(l.start, l.revision()-min(l.revision(), Revision(len(l.slots))))
 }
 
 // after returns the change after revision at, or nil if there is none yet.
-func (l *changelog[K]) after(rt *root[K], at Revision) (*remembered[K], error) {
+func (l *changelog[K, V]) after(rt *root[K, V], at Revision) (*remembered[K, V], error) {
 	switch last := l.revision(); {
 	case at < l.start || at > last:
 		return nil, &UnknownRevisionError{at}
@@ -123,7 +114,7 @@ func (l *changelog[K]) after(rt *root[K], at Revision) (*remembered[K], error) {
 }
 
 // sleep returns when there may be a change after at, or ctx is done.
-func (l *changelog[K]) sleep(ctx context.Context, at Revision) {
+func (l *changelog[K, V]) sleep(ctx context.Context, at Revision) {
 	e := l.waker.Event()
 	if l.revision() == at {
 		_ = e.WaitContext(ctx) // the loop asks ctx

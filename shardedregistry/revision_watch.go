@@ -10,8 +10,8 @@ import (
 // Change is an event with its revision, by which a loop over WatchFrom can go on
 // after it.
 type Change[K comparable, V any] struct {
-	Event[K, V] // Value is the last one, if Deleted
-	Revision    Revision
+	Event[K, V]
+	Revision Revision
 
 	// Bookmark says that there is no event: a loop with filters has read as far as
 	// Revision, and may go on after it.
@@ -23,7 +23,7 @@ type Change[K comparable, V any] struct {
 // whose call begins after Revision has returned.
 //
 // Revision is wait-free. It takes effect by one load.
-func (r *further[K, V]) Revision() Revision {
+func (r *Registry[K, V]) Revision() Revision {
 	// LP(Revision): this load.
 	if rt := r.root.Load(); rt != nil && rt.history != nil {
 		return rt.history.revision()
@@ -76,7 +76,7 @@ func (r *further[K, V]) Revision() Revision {
 //
 // WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It
 // takes effect when the loop begins; each change has taken effect before it is yielded.
-func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
+func (r *Registry[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
 	rt := r.root.Load()
 	switch {
 	case ctx == nil:
@@ -99,34 +99,30 @@ func (r *further[K, V]) WatchFrom(ctx context.Context, after Revision, filters .
 				}
 			case change == nil:
 				rr.log.sleep(ctx, rr.at)
-			case !yield(changeOf[V](rt, change), nil):
+			case !yield(change.event(), nil):
 				return
 			}
 		}
 	}
 }
 
-// changeOf returns a change as users get it.
-func changeOf[V any, K comparable](rt *root[K], change *remembered[K]) Change[K, V] {
-	e := eventOf[V](change.key, change.rec)
-	if e.Deleted {
-		e.Value = *valueOf[V](rt.historyOf(change.rec).last)
-	}
-	return Change[K, V]{Event: e, Revision: change.revision}
+// event returns a change as users get it.
+func (c *remembered[K, V]) event() Change[K, V] {
+	return Change[K, V]{Event: c.rec.event(c.key), Revision: c.revision}
 }
 
 // revisionReader is a loop over WatchFrom. It belongs to the loop's goroutine.
-type revisionReader[K comparable] struct {
-	root     *root[K]
-	log      *changelog[K]
+type revisionReader[K comparable, V any] struct {
+	root     *root[K, V]
+	log      *changelog[K, V]
 	interest interest[K]
 	at       Revision // of the last change that it has read
 	yielded  Revision // the last one that its caller knows
 	begun    bool     // it has read what there was to begin with
 }
 
-func newRevisionReader[K comparable](rt *root[K], after Revision, in interest[K]) *revisionReader[K] {
-	rr := &revisionReader[K]{root: rt, log: rt.history.(*changelog[K]), interest: in, at: after, begun: after != 0}
+func newRevisionReader[K comparable, V any](rt *root[K, V], after Revision, in interest[K]) *revisionReader[K, V] {
+	rr := &revisionReader[K, V]{root: rt, log: rt.history, interest: in, at: after, begun: after != 0}
 	if !rr.begun {
 		rr.at = rr.log.oldest()
 	}
@@ -135,18 +131,18 @@ func newRevisionReader[K comparable](rt *root[K], after Revision, in interest[K]
 }
 
 // bookmarkDue reports whether the caller should know that the loop has come this far.
-func (rr *revisionReader[K]) bookmarkDue() bool {
+func (rr *revisionReader[K, V]) bookmarkDue() bool {
 	return rr.at-rr.yielded >= max(1, Revision(len(rr.log.slots)/8))
 }
 
 // bookmark returns the revision of a bookmark.
-func (rr *revisionReader[K]) bookmark() Revision {
+func (rr *revisionReader[K, V]) bookmark() Revision {
 	rr.yielded = rr.at
 	return rr.at
 }
 
 // next returns the next change to yield, or nil if there is none yet or a bookmark is due.
-func (rr *revisionReader[K]) next() (*remembered[K], error) {
+func (rr *revisionReader[K, V]) next() (*remembered[K, V], error) {
 	for {
 		change, err := rr.log.after(rr.root, rr.at)
 		if !rr.begun && errors.Is(err, ErrCompacted) { // before it has seen anything: it begins with what is left

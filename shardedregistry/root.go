@@ -10,21 +10,21 @@ import (
 // root is what every operation starts from. It is immutable but for the table, four
 // pointers, and what is inside the shards. The pointers that every change reads are in
 // one cache line.
-type root[K comparable] struct {
+type root[K comparable, V any] struct {
 	keyCodec[K]
 	shift uint8 // of a hash, to leave the index of a shard
 
-	// open and light let an operation take its fast path. Open says that keys are stored
-	// as they are given; light that values are, too, in records without further parts.
-	open, light bool
+	// open and plain let an operation take its fast path: keys are stored as they are
+	// given; records have no ext, unless a snapshot is being taken.
+	open, plain bool
 
 	// cells has the cell of each key, for a while also after the key's deletion. It
 	// begins with what every operation reads, and ends with a cache line that some
 	// creations and deletions write.
-	cells table.Cells[K, cell[K]]
+	cells table.Cells[K, cell[K, V]]
 	_     atomics.CacheLinePad
 
-	constraints constrainer[K] // nil if there are no indexes and nothing is checked
+	constraints *constraints[K, V] // nil if there are no indexes and nothing is checked
 	shards      []atomics.Pointer[shard]
 
 	// clock says which snapshots are being taken, and is nil until the first.
@@ -35,24 +35,20 @@ type root[K comparable] struct {
 	// subscribers has the watchers and the calls of Wait, and is nil while there are
 	// none. Each replaces it by CAS as it comes and as it goes; each operation that has
 	// changed a key reads it.
-	subscribers atomics.Pointer[subscribers[K]]
+	subscribers atomics.Pointer[subscribers[K, V]]
 
 	// waitlists holds, by key, where calls of Wait sleep. It is nil until the first
 	// does, which installs it by CAS, and then stays. An operation that has changed a
 	// key reads it while a call waits.
 	waitlists atomics.Pointer[table.Table[hkey[K], waitlist]]
 
-	// large makes live records with index keys, a history or a lease: see freshLarge. It is
-	// nil where records have none of these.
-	large func(snapshotting bool) *record
-
-	history rememberer[K] // nil without Config.History
-	expiry  expirer[K]    // nil without Config.TTL
+	history *changelog[K, V] // nil without Config.History
+	expiry  *expiry[K, V]    // nil without Config.TTL
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
-func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
-	rt := &root[K]{
+func newRoot[K comparable, V any](n int, normalize func(K) (K, error)) *root[K, V] {
+	rt := &root[K, V]{
 		keyCodec: newKeyCodec(normalize),
 		shift:    uint8(63 - bits.TrailingZeros(uint(n))),
 		shards:   make([]atomics.Pointer[shard], n),
@@ -63,15 +59,15 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 	return rt
 }
 
-// ease sets open and light, by which operations choose their fast path. It is called
+// ease sets open and plain, by which operations choose their fast path. It is called
 // when all that they depend on was set.
-func (rt *root[K]) ease() {
+func (rt *root[K, V]) ease() {
 	rt.open = rt.normalize == nil && !rt.keys.Dynamic()
-	rt.light = rt.open && rt.large == nil
+	rt.plain = rt.constraints == nil && rt.history == nil && rt.expiry == nil
 }
 
 // len adds the counters of the shards.
-func (rt *root[K]) len() int {
+func (rt *root[K, V]) len() int {
 	n := int64(0)
 	for i := range rt.shards {
 		// LP(Len), a shard that was never used: the pointer is read.

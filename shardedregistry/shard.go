@@ -23,16 +23,16 @@ type shard struct {
 }
 
 // shard returns the shard of a key that has been created.
-func (rt *root[K]) shard(hash uint64) *shard { return rt.shardAt(hash).Load() }
+func (rt *root[K, V]) shard(hash uint64) *shard { return rt.shardAt(hash).Load() }
 
 // shardAt returns where the shard of a key is. It is nil until the first key of the
 // shard is created; then a creator installs it by CAS and it stays.
-func (rt *root[K]) shardAt(hash uint64) *atomics.Pointer[shard] {
+func (rt *root[K, V]) shardAt(hash uint64) *atomics.Pointer[shard] {
 	return &rt.shards[hash>>1>>(rt.shift&63)]
 }
 
 // installShard returns the shard of a key, which it makes if there is none.
-func (rt *root[K]) installShard(hash uint64) *shard {
+func (rt *root[K, V]) installShard(hash uint64) *shard {
 	at := rt.shardAt(hash)
 	if s := at.Load(); s != nil {
 		return s
@@ -41,4 +41,4 @@ func (rt *root[K]) installShard(hash uint64) *shard {
 }
 
 // hashIn returns a hash of a key in shard i.
-func (rt *root[K]) hashIn(i int) uint64 { return uint64(i) << (rt.shift & 63) << 1 }
+func (rt *root[K, V]) hashIn(i int) uint64 { return uint64(i) << (rt.shift & 63) << 1 }

@@ -12,16 +12,16 @@ import (
 // the index values and the deadline of each, and nothing else of the registry. The
 // zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
-	contents[K]
+	contents[K, V]
 	revision Revision // see Revision
 }
 
-// contents is all of a snapshot that does not depend on the type of its values.
-type contents[K comparable] struct {
+// contents is all of a snapshot but its revision.
+type contents[K comparable, V any] struct {
 	codec   keyCodec[K]
 	keys    []K
-	records []*record // of the keys: live and plain
-	last    Version   // see Last
+	records []*record[K, V] // of the keys: live and plain
+	last    Version         // see Last
 
 	// table is of keys, and nil until somebody looks for one. Everybody reads.
 	table atomics.Pointer[keyTable]
@@ -40,21 +40,21 @@ type contents[K comparable] struct {
 //
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
-func (r *further[K, V]) Snapshot() *Snapshot[K, V] {
+func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 	rt := r.root.Load()
 	if rt == nil {
 		return new(Snapshot[K, V]) // LP(Snapshot), never used: the root is read
 	}
-	return snapshot[V](rt)
+	return snapshot(rt)
 }
 
 // snapshot runs Snapshot.
-func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
+func snapshot[K comparable, V any](rt *root[K, V]) *Snapshot[K, V] {
 	s := new(Snapshot[K, V])
 	if rt.history != nil {
 		s.revision = rt.history.revision() // before the cut
 	}
-	take(rt, &s.contents, plain[V])
+	take(rt, &s.contents)
 	return s
 }
 
@@ -68,7 +68,7 @@ func (s *Snapshot[K, V]) Revision() Revision { return s.revision }
 func (s *Snapshot[K, V]) Last() Version { return s.last }
 
 // keep makes c what it has of the keys that only accepts.
-func (c *contents[K]) keep(only func(K) bool) {
+func (c *contents[K, V]) keep(only func(K) bool) {
 	whole, records := c.keys, c.records
 	c.keys, c.records = nil, nil
 	for i, k := range whole {
@@ -85,7 +85,7 @@ func (c *contents[K]) keep(only func(K) bool) {
 // memory in proportion to their number.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
-		return *valueOf[V](rec), true
+		return rec.value, true
 	}
 	return value, false
 }
@@ -94,13 +94,13 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
-		return entryOf[V](k.Key, rec), true
+		return rec.entry(k.Key), true
 	}
 	return entry, false
 }
 
 // find returns key as it is stored and its record, or nil.
-func (c *contents[K]) find(key K) (k hkey[K], rec *record) {
+func (c *contents[K, V]) find(key K) (k hkey[K], rec *record[K, V]) {
 	if len(c.records) == 0 {
 		return k, nil
 	}
@@ -127,7 +127,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i], *valueOf[V](rec)) {
+			if !yield(s.keys[i], rec.value) {
 				return
 			}
 		}
@@ -138,7 +138,7 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {
-			if !yield(entryOf[V](s.keys[i], rec)) {
+			if !yield(rec.entry(s.keys[i])) {
 				return
 			}
 		}

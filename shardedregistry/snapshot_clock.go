@@ -58,7 +58,7 @@ func (sc snapshotClock) need(since, until uint64) bool {
 
 // updateClock replaces the clock by what change makes of it, and returns that. It is
 // retried only when another collector has replaced the clock meanwhile.
-func (rt *root[K]) updateClock(change func(snapshotClock) snapshotClock) snapshotClock {
+func (rt *root[K, V]) updateClock(change func(snapshotClock) snapshotClock) snapshotClock {
 	for {
 		old := rt.clock.Load()
 		next := change(old.now())
@@ -70,11 +70,11 @@ func (rt *root[K]) updateClock(change func(snapshotClock) snapshotClock) snapsho
 
 // snapshotting reports whether a snapshot is being taken. Each writer of a key asks,
 // and stores a dated record if so.
-func (rt *root[K]) snapshotting() bool { return !rt.clock.Load().idle() }
+func (rt *root[K, V]) snapshotting() bool { return !rt.clock.Load().idle() }
 
 // follow lets rec, which begins a cell, follow the dead record of the cell that
 // it replaces.
-func (rt *root[K]) follow(rec, dead *record) {
+func (rt *root[K, V]) follow(rec, dead *record[K, V]) {
 	rt.date(dead)
 	if d := rec.dated(); d != nil {
 		d.prev.Store(dead)
@@ -83,7 +83,7 @@ func (rt *root[K]) follow(rec, dead *record) {
 
 // date returns the date of rec, which it sets if there is none. A plain record
 // has date 0.
-func (rt *root[K]) date(rec *record) uint64 {
+func (rt *root[K, V]) date(rec *record[K, V]) uint64 {
 	d := rec.dated()
 	if d == nil {
 		return 0
@@ -100,7 +100,7 @@ func (rt *root[K]) date(rec *record) uint64 {
 
 // at returns the newest of rec and what it replaced that is dated before cut, or
 // nil. It finds nothing older if the clock has cut.
-func (rt *root[K]) at(rec *record, cut uint64) *record {
+func (rt *root[K, V]) at(rec *record[K, V], cut uint64) *record[K, V] {
 	for rec != nil && rt.date(rec) >= cut {
 		rec = rec.dated().prev.Load()
 	}
@@ -113,7 +113,7 @@ func (rt *root[K]) at(rec *record, cut uint64) *record {
 // The clock is read after the record was stored and when its date is known, so a
 // cut that it does not list is made after rec has replaced all that is forgotten
 // here.
-func (rt *root[K]) settle(rec *record) (needed bool) {
+func (rt *root[K, V]) settle(rec *record[K, V]) (needed bool) {
 	first := rec.dated()
 	until, now := first.date.Load(), rt.clock.Load()
 	if until == 0 {
@@ -135,7 +135,7 @@ func (rt *root[K]) settle(rec *record) (needed bool) {
 			d, until = older, since
 			continue
 		}
-		var next *record
+		var next *record[K, V]
 		if older != nil {
 			next = older.prev.Load()
 		}

@@ -10,19 +10,19 @@ import "slices"
 // new may be older or younger than the cut. Then the collector makes another cut. So
 // it looks twice, and beyond that at most once for each change that was under way
 // when it joined: changes that start later are dated.
-type collector[K comparable] struct {
-	root *root[K]
+type collector[K comparable, V any] struct {
+	root *root[K, V]
 	cut  uint64 // the last one that was made; 0 before the first
 
 	// What is known of the keys, by their numbers. Keys and heads become the snapshot's.
 	keys  keyList[K]
-	cells []*cell[K] // as last seen
-	heads []*record  // what the cells held when they were last read: before the next cut; nil: not yet
+	cells []*cell[K, V]   // as last seen
+	heads []*record[K, V] // what the cells held when they were last read: before the next cut; nil: not yet
 
 	// exceptions has nil for a key that held its head at the cut, which is plain and alive. That
 	// is what most keys are. As long as the cell holds head, the record itself need not be
 	// read. It ends before the keys after which no exception was met.
-	exceptions []*exception[K]
+	exceptions []*exception[K, V]
 
 	last   Version // the highest version that was met
 	next   int     // the number of the key that comes next, if the order is that of the previous look
@@ -30,31 +30,30 @@ type collector[K comparable] struct {
 }
 
 // exception is what a collector knows of a key that may have held something else than its head.
-type exception[K comparable] struct {
-	before *cell[K] // the one that the key had at the previous look, if that was another
-	held   *record  // what the key held at the cut; nil or dead if it was absent
+type exception[K comparable, V any] struct {
+	before *cell[K, V]   // the one that the key had at the previous look, if that was another
+	held   *record[K, V] // what the key held at the cut; nil or dead if it was absent
 }
 
-// take puts a snapshot into p. It takes effect when its last cut is made. Plain is
-// the function of that name for the registry's values.
-func take[K comparable](rt *root[K], p *contents[K], plain func(*record) *record) {
+// take puts a snapshot into p. It takes effect when its last cut is made.
+func take[K comparable, V any](rt *root[K, V], p *contents[K, V]) {
 	col := newCollector(rt)
 	col.collect() // its first look has nothing to compare with
 	for !col.collect() {
 		// until nothing is new that was under way when it joined
 	}
-	col.finish(p, plain)
+	col.finish(p)
 }
 
-func newCollector[K comparable](rt *root[K]) *collector[K] {
+func newCollector[K comparable, V any](rt *root[K, V]) *collector[K, V] {
 	n := rt.len()
 	rt.updateClock(snapshotClock.joined)
-	return &collector[K]{root: rt, keys: keyList[K]{keys: make([]K, 0, n)}, cells: make([]*cell[K], 0, n), heads: make([]*record, 0, n)}
+	return &collector[K, V]{root: rt, keys: keyList[K]{keys: make([]K, 0, n)}, cells: make([]*cell[K, V], 0, n), heads: make([]*record[K, V], 0, n)}
 }
 
 // collect makes a cut and finds what every key held at it. It reports whether
 // it is sure.
-func (col *collector[K]) collect() (sure bool) {
+func (col *collector[K, V]) collect() (sure bool) {
 	// LP(Snapshot): the state with the last cut is stored.
 	col.cut = col.root.updateClock(func(s snapshotClock) snapshotClock { return s.advanced(col.cut) }).time
 	col.next, col.unsure = 0, false
@@ -64,21 +63,21 @@ func (col *collector[K]) collect() (sure bool) {
 }
 
 // finish puts what was collected into p, and leaves nothing behind.
-func (col *collector[K]) finish(p *contents[K], plain func(*record) *record) {
+func (col *collector[K, V]) finish(p *contents[K, V]) {
 	col.root.updateClock(func(s snapshotClock) snapshotClock { return s.left(col.cut) })
 	for i, c := range col.cells {
 		if !col.quiet(i, c.rec.Load()) {
 			col.clear(col.keys.keys[i])
 		}
 	}
-	col.fill(p, plain)
+	col.fill(p)
 	p.last = max(col.last, col.root.highestFloor())
 }
 
 // walk finds every cell that is in the table throughout the walk, dead or alive, or
 // instead of a dead one the cell that replaces it. A key has one at most. In the first
 // walk no key is known.
-func (col *collector[K]) walk() {
+func (col *collector[K, V]) walk() {
 	first := len(col.cells) == 0
 	for c := range col.root.cells.All() {
 		if first {
@@ -91,7 +90,7 @@ func (col *collector[K]) walk() {
 
 // meet notes c, and is not called by the first walk. Most cells are where the previous
 // look met them, and are not read.
-func (col *collector[K]) meet(c *cell[K]) {
+func (col *collector[K, V]) meet(c *cell[K, V]) {
 	if col.next == len(col.cells) || col.cells[col.next] != c && col.keys.keys[col.next] != c.key {
 		var isNew bool
 		if col.next, isNew = col.keys.add(c.key, col.root.hash); isNew {
@@ -99,7 +98,7 @@ func (col *collector[K]) meet(c *cell[K]) {
 		}
 	}
 	if i := col.next; col.cells[i] != c {
-		col.except(i, exception[K]{before: col.cells[i]})
+		col.except(i, exception[K, V]{before: col.cells[i]})
 		col.cells[i] = c
 	}
 	col.next++
@@ -112,9 +111,9 @@ const lookAhead = 64
 
 // observe finds what every key held at the cut, also those whose cell has left the
 // table.
-func (col *collector[K]) observe() {
+func (col *collector[K, V]) observe() {
 	var (
-		now   [lookAhead]*record
+		now   [lookAhead]*record[K, V]
 		words [lookAhead]word
 	)
 	first := len(col.heads) == 0
@@ -155,12 +154,12 @@ func (col *collector[K]) observe() {
 }
 
 // quiet reports whether key n has held rec, plain and alive, since the previous look.
-func (col *collector[K]) quiet(n int, rec *record) bool {
+func (col *collector[K, V]) quiet(n int, rec *record[K, V]) bool {
 	return rec == col.heads[n] && col.excepted(n) == nil
 }
 
 // excepted returns the exception of key n, or nil.
-func (col *collector[K]) excepted(n int) *exception[K] {
+func (col *collector[K, V]) excepted(n int) *exception[K, V] {
 	if n < len(col.exceptions) {
 		return col.exceptions[n]
 	}
@@ -168,18 +167,18 @@ func (col *collector[K]) excepted(n int) *exception[K] {
 }
 
 // except makes key n an exception.
-func (col *collector[K]) except(n int, x exception[K]) {
+func (col *collector[K, V]) except(n int, x exception[K, V]) {
 	if n >= len(col.exceptions) {
-		col.exceptions = append(col.exceptions, make([]*exception[K], len(col.cells)-len(col.exceptions))...)
+		col.exceptions = append(col.exceptions, make([]*exception[K, V], len(col.cells)-len(col.exceptions))...)
 	}
 	if col.exceptions[n] == nil {
-		col.exceptions[n] = new(exception[K])
+		col.exceptions[n] = new(exception[K, V])
 	}
 	*col.exceptions[n] = x
 }
 
 // judge finds what key n, whose cell holds head, held at the cut.
-func (col *collector[K]) judge(n int, head *record) {
+func (col *collector[K, V]) judge(n int, head *record[K, V]) {
 	if head = col.root.resolved(head); head != nil {
 		col.last = max(col.last, head.version())
 	}
@@ -193,14 +192,14 @@ func (col *collector[K]) judge(n int, head *record) {
 		col.unsure = true
 	}
 	col.heads[n] = head
-	col.except(n, exception[K]{held: held})
+	col.except(n, exception[K, V]{held: held})
 }
 
 // clear forgets what was kept of key for the cut. Something was kept only if the key
 // has changed since it was seen, or held something else then than at the cut. A writer
 // that changes the key from now on keeps nothing for the cut, and one that read the
 // clock before has stored its record before, and is found here.
-func (col *collector[K]) clear(key K) {
+func (col *collector[K, V]) clear(key K) {
 	k := col.root.rehashed(key)
 	c := col.root.cells.Load(k) // the one that was seen may have been replaced
 	if c == nil {
@@ -214,7 +213,7 @@ func (col *collector[K]) clear(key K) {
 
 // fill puts what was collected into p: without what is absent, and instead of records that refer
 // to what they have replaced, copies that do not. If all keys are quiet, nothing is left to do.
-func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
+func (col *collector[K, V]) fill(p *contents[K, V]) {
 	p.codec, p.keys, p.records = col.root.keyCodec, col.keys.keys, col.heads
 	if len(col.exceptions) == 0 {
 		return
@@ -229,7 +228,7 @@ func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
 		}
 		// A record that has forgotten what it has replaced does so for ever.
 		if x != nil && rec.word&datedBit != 0 {
-			rec = plain(rec)
+			rec = &record[K, V]{word: rec.word &^ datedBit, value: rec.value}
 		}
 		p.keys[n], p.records[n] = p.keys[i], rec
 		n++

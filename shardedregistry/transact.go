@@ -33,7 +33,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // blocking on the mutex of a hash bucket, and with indexes or TTL on more, see
 // [Config]. It takes effect when it has committed, or, if it stores nothing, when the last
 // key was read.
-func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
+func (r *Registry[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	if fn == nil {
 		panic("shardedregistry: Transact called with a nil function")
 	}
@@ -42,7 +42,7 @@ func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 
 // transact runs Transact. Each attempt but the last fails because another operation has
 // changed a key, or, if two keys have the same hash, aborted the transaction.
-func transact[K comparable, V any](rt *root[K], fn func(*Tx[K, V]) error) error {
+func transact[K comparable, V any](rt *root[K, V], fn func(*Tx[K, V]) error) error {
 	return retry(0, func() (done bool, err error) {
 		return newTx[K, V](rt).attempt(fn)
 	})
@@ -58,10 +58,10 @@ func transact[K comparable, V any](rt *root[K], fn func(*Tx[K, V]) error) error 
 // with all others: with 1,000 keys some milliseconds.
 type Tx[K comparable, V any] struct {
 	_ atomics.NoCopy
-	transaction[K]
+	transaction[K, V]
 }
 
-func newTx[K comparable, V any](rt *root[K]) *Tx[K, V] {
+func newTx[K comparable, V any](rt *root[K, V]) *Tx[K, V] {
 	tx := new(Tx[K, V])
 	tx.root = rt
 	return tx
@@ -82,11 +82,7 @@ func (tx *Tx[K, V]) attempt(fn func(*Tx[K, V]) error) (done bool, err error) {
 	if err := tx.run(fn); err != nil || tx.has(isConflicted) {
 		return !tx.has(isConflicted), err
 	}
-	return tx.commit(func(rec *record) *record {
-		next := fresh[V](tx.root, true)
-		*valueOf[V](next) = *valueOf[V](rec)
-		return next
-	})
+	return tx.commit()
 }
 
 // run runs fn, and catches the panic by which a conflict ends it.
@@ -96,7 +92,7 @@ func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
 }
 
 // end is deferred around the function.
-func (tx *transaction[K]) end() {
+func (tx *transaction[K, V]) end() {
 	tx.flags |= isOver
 	if !tx.has(isConflicted) {
 		return
@@ -121,7 +117,7 @@ func (tx *Tx[K, V]) Get(key K) (value V, ok bool) {
 	if rec == nil {
 		return value, false
 	}
-	return *valueOf[V](rec), true
+	return rec.value, true
 }
 
 // Lookup is Get with the key as it is stored and the version. The version of what the
@@ -145,11 +141,7 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 	if err != nil {
 		return err
 	}
-	if tx.root.light {
-		u.next = &(&boxed[record, V]{value: value}).head // what draft returns, in one step
-	} else {
-		u.next = draft[V](tx.root, false, nil, value)
-	}
+	u.next = tx.root.draft(false, value)
 	u.word |= writtenBit
 	if u.absent() {
 		tx.spell(u, key)
@@ -172,7 +164,7 @@ func (tx *Tx[K, V]) Delete(key K) (entry Entry[K, V], ok bool) {
 }
 
 // shared returns the part of tx that does not depend on V, or nil if tx is nil.
-func (tx *Tx[K, V]) shared() *transaction[K] {
+func (tx *Tx[K, V]) shared() *transaction[K, V] {
 	if tx == nil {
 		return nil
 	}
@@ -180,10 +172,10 @@ func (tx *Tx[K, V]) shared() *transaction[K] {
 }
 
 // entry returns the entry of a key as the function sees it.
-func (tx *Tx[K, V]) entry(u *use[K]) (entry Entry[K, V], ok bool) {
+func (tx *Tx[K, V]) entry(u *use[K, V]) (entry Entry[K, V], ok bool) {
 	rec := u.shown()
 	if rec == nil {
 		return entry, false
 	}
-	return entryOf[V](u.cell.key, rec), true
+	return rec.entry(u.cell.key), true
 }

@@ -2,15 +2,15 @@ package shardedregistry
 
 // commit stores what the function has stored, all or nothing. It reports whether the
 // transaction is done; if not, another operation has changed one of its keys. An error is
-// that of the constraints. Redated returns a copy of a draft that is to have a date.
+// that of the constraints.
 //
 // It runs functions of the user's, and only before the first intent and the first lock,
 // or when all is done.
-func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err error) {
+func (tx *transaction[K, V]) commit() (done bool, err error) {
 	if !tx.stores() {
 		return true, nil // LP(Transact), nothing to store: the last key was read
 	}
-	if err := tx.prepare(redated); err != nil {
+	if err := tx.prepare(); err != nil {
 		return true, err
 	}
 	tx.sort()
@@ -19,7 +19,7 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	if tx.root.constraints == nil {
 		status = tx.decide()
 	} else {
-		status, err = constrained[K]{constraintsOf(tx.root)}.decide(tx)
+		status, err = tx.root.constraints.decide(tx)
 	}
 	if status != committed {
 		tx.count(-1)
@@ -37,7 +37,7 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 }
 
 // stores reports whether the transaction changes a key if it commits.
-func (tx *transaction[K]) stores() bool {
+func (tx *transaction[K, V]) stores() bool {
 	for i := range tx.n() {
 		if tx.at(i).stores() {
 			return true
@@ -47,13 +47,13 @@ func (tx *transaction[K]) stores() bool {
 }
 
 // stores reports whether a transaction that commits changes the key.
-func (u *use[K]) stores() bool { return u.written() && (u.next != nil || !u.absent()) }
+func (u *use[K, V]) stores() bool { return u.written() && (u.next != nil || !u.absent()) }
 
 // creates reports whether a transaction that commits creates the key.
-func (u *use[K]) creates() bool { return u.absent() && u.next != nil }
+func (u *use[K, V]) creates() bool { return u.absent() && u.next != nil }
 
 // before returns what the key held that the transaction replaces, or nil if it was absent.
-func (u *use[K]) before() *record {
+func (u *use[K, V]) before() *record[K, V] {
 	if u.absent() {
 		return nil // and old is set by those that help
 	}
@@ -64,7 +64,7 @@ func (u *use[K]) before() *record {
 //
 // Whether a snapshot is being taken is asked once, after all keys were read: as in kill, a
 // plain record deletes only what was there before any collector joined that might miss it.
-func (tx *transaction[K]) prepare(redated func(*record) *record) error {
+func (tx *transaction[K, V]) prepare() error {
 	rt := tx.root
 	if rt.snapshotting() {
 		tx.flags |= isDated
@@ -90,9 +90,9 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 			continue
 		}
 		if dated {
-			u.next = redated(u.next)
+			u.next = extend[K, V](true, u.next.value)
 		}
-		if rt.simple(u.next) {
+		if rt.isPlain(u.next) {
 			u.next.word = m
 		} else if err := rt.prepare(tx.key(u), u.next, before, m); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 }
 
 // count adds n to the counter of live cells for each key that is created.
-func (tx *transaction[K]) count(n int64) {
+func (tx *transaction[K, V]) count(n int64) {
 	if tx.absent == 0 {
 		return
 	}
@@ -116,7 +116,7 @@ func (tx *transaction[K]) count(n int64) {
 
 // tell does what is left to do for each key when the transaction has committed and no
 // intent of it is in a cell: what others do when they have stored one record.
-func (tx *transaction[K]) tell() {
+func (tx *transaction[K, V]) tell() {
 	rt := tx.root
 	if tx.replaces() && rt.subscribers.Load() == nil {
 		return // as in replace
@@ -136,8 +136,8 @@ func (tx *transaction[K]) tell() {
 
 // replaces reports whether the transaction has stored nothing but plain records in place of
 // others.
-func (tx *transaction[K]) replaces() bool {
-	if !tx.root.light || tx.has(isDated) || tx.absent > 0 {
+func (tx *transaction[K, V]) replaces() bool {
+	if !tx.root.plain || tx.has(isDated) || tx.absent > 0 {
 		return false
 	}
 	for i := range tx.n() {

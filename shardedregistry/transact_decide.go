@@ -3,7 +3,6 @@ package shardedregistry
 import (
 	"cmp"
 	"slices"
-	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -16,8 +15,8 @@ import (
 // It is the multi-word compare-and-swap of Harris, Fraser and Pratt, "A Practical
 // Multi-Word Compare-and-Swap Operation" (DISC 2002), on cells and records. As a cell that
 // was only read gets an intent too, nothing is left to validate.
-type transaction[K comparable] struct {
-	root *root[K]
+type transaction[K comparable, V any] struct {
+	root *root[K, V]
 
 	// status is undecided, then aborted or committed for ever. Set by CAS by the owner and
 	// all that help. Everybody reads who meets an intent.
@@ -32,8 +31,8 @@ type transaction[K comparable] struct {
 	// clock. It is the date of all that is stored. Only with isDated.
 	date atomics.Uint64
 
-	rare  *rareParts[K]   // nil while nothing there is needed
-	first [fewUses]use[K] // of the keys that the function has used first
+	rare  *rareParts[K, V]   // nil while nothing there is needed
+	first [fewUses]use[K, V] // of the keys that the function has used first
 }
 
 // transactionFlags are bits. All are set before the first intent is stored.
@@ -45,26 +44,26 @@ const (
 	isDated                                   // what is stored is dated, because a snapshot was being taken
 )
 
-func (tx *transaction[K]) has(f transactionFlags) bool { return tx.flags&f != 0 }
+func (tx *transaction[K, V]) has(f transactionFlags) bool { return tx.flags&f != 0 }
 
 // rareParts is what few transactions have besides. A collection of garbage is due after so
 // and so many bytes, and what most transactions need has a round size without these.
-type rareParts[K comparable] struct {
-	floors Version       // the sum of the floors of the shards of absent keys, before each was found absent
-	all    []*use[K]     // nil while first is enough
-	byKey  map[K]*use[K] // nil while there are not very many
+type rareParts[K comparable, V any] struct {
+	floors Version          // the sum of the floors of the shards of absent keys, before each was found absent
+	all    []*use[K, V]     // nil while first is enough
+	byKey  map[K]*use[K, V] // nil while there are not very many
 }
 
 // rarely returns the rare parts, which it makes if there are none.
-func (tx *transaction[K]) rarely() *rareParts[K] {
+func (tx *transaction[K, V]) rarely() *rareParts[K, V] {
 	if tx.rare == nil {
-		tx.rare = new(rareParts[K])
+		tx.rare = new(rareParts[K, V])
 	}
 	return tx.rare
 }
 
 // n returns how many keys the function has used: see at.
-func (tx *transaction[K]) n() int {
+func (tx *transaction[K, V]) n() int {
 	if tx.rare != nil && tx.rare.all != nil {
 		return len(tx.rare.all)
 	}
@@ -73,7 +72,7 @@ func (tx *transaction[K]) n() int {
 
 // at returns the i-th of the keys that the function has used; from the first intent on, in
 // the order of their hashes.
-func (tx *transaction[K]) at(i int) *use[K] {
+func (tx *transaction[K, V]) at(i int) *use[K, V] {
 	if tx.rare != nil && tx.rare.all != nil {
 		return tx.rare.all[i]
 	}
@@ -104,22 +103,22 @@ const (
 //	+---------------------+---------+---------+--------+-------+
 //	| top bits of the hash| crowded | written | absent | 1 1 0 |
 //	+---------------------+---------+---------+--------+-------+
-type use[K comparable] struct {
-	record // whose word has intentBits
+type use[K comparable, V any] struct {
+	extended[K, V] // the intent: its word has intentBits
 
-	tx *transaction[K]
+	tx *transaction[K, V]
 
 	// cell has the key, as it is stored. If the key was absent, it is one that the
 	// transaction made, which insert puts into the table, once.
-	cell *cell[K]
+	cell *cell[K, V]
 
 	// old is the record that was read; if the key was absent, a dead one or nil. An intent
 	// stands for it until the transaction commits. If the key was absent, insert sets it to
 	// what is in the table then, under the mutex of the bucket.
-	old *record
+	old *record[K, V]
 
 	// next is what the transaction stores; nil if it leaves the key as it was.
-	next *record
+	next *record[K, V]
 }
 
 // Of the word of a use.
@@ -131,27 +130,21 @@ const (
 	orderBits = ^(crowdedBit<<1 - 1)
 )
 
-func (u *use[K]) absent() bool  { return u.word&absentBit != 0 }
-func (u *use[K]) written() bool { return u.word&writtenBit != 0 }
-func (u *use[K]) crowded() bool { return u.word&crowdedBit != 0 }
+func (u *use[K, V]) absent() bool  { return u.word&absentBit != 0 }
+func (u *use[K, V]) written() bool { return u.word&writtenBit != 0 }
+func (u *use[K, V]) crowded() bool { return u.word&crowdedBit != 0 }
 
 // order is the hash of the key, but for its lowest bits. It names the shard.
-func (u *use[K]) order() uint64 { return uint64(u.word & orderBits) }
+func (u *use[K, V]) order() uint64 { return uint64(u.word & orderBits) }
 
 // key returns the key of u as it is stored, with its hash. That is computed anew: most
 // transactions do not need it again, and each of their uses is 8 bytes smaller.
-func (tx *transaction[K]) key(u *use[K]) hkey[K] { return tx.root.rehashed(u.cell.key) }
-
-// useOf returns the use of which rec, an intent, is the first field.
-func useOf[K comparable](rec *record) *use[K] {
-	// Safety: rec has intentBits. Read alone sets them, in the first field of a use.
-	return (*use[K])(unsafe.Pointer(rec))
-}
+func (tx *transaction[K, V]) key(u *use[K, V]) hkey[K] { return tx.root.rehashed(u.cell.key) }
 
 // outcome returns what the intent stands for: a record that has its date, or nil if the key is
 // absent and the cell is that of the transaction. It dates the transaction also where that
 // leaves the key as it was: a change that follows must not have an earlier date.
-func (u *use[K]) outcome() *record {
+func (u *use[K, V]) outcome() *record[K, V] {
 	tx := u.tx
 	if tx.status.Load() != committed {
 		return u.old
@@ -172,7 +165,7 @@ func (u *use[K]) outcome() *record {
 // time returns the date of a transaction that has committed, which it sets if there is
 // none. The clock is read when the transaction has committed. So who has found an intent
 // undecided has done so before.
-func (tx *transaction[K]) time() uint64 {
+func (tx *transaction[K, V]) time() uint64 {
 	if t := tx.date.Load(); t != 0 {
 		return t
 	}
@@ -186,13 +179,13 @@ func (tx *transaction[K]) time() uint64 {
 
 // finish decides the transaction, if that is left to do, and takes the intent out of its
 // cell.
-func (u *use[K]) finish() {
+func (u *use[K, V]) finish() {
 	u.tx.decide()
 	u.tx.withdraw(u)
 }
 
 // abort does so as well, but aborts the transaction unless it has committed.
-func (u *use[K]) abort() {
+func (u *use[K, V]) abort() {
 	u.tx.status.CompareAndSwap(undecided, aborted)
 	u.tx.withdraw(u)
 }
@@ -203,7 +196,7 @@ func (u *use[K]) abort() {
 //
 // All store the intents in the order of the hashes. So a transaction that is in the way
 // needs no key that is held by the one that it is in the way of, and can be finished.
-func (tx *transaction[K]) decide() (status uint32) {
+func (tx *transaction[K, V]) decide() (status uint32) {
 	verdict := committed
 	for i := range tx.n() {
 		if !tx.install(tx.at(i)) {
@@ -224,7 +217,7 @@ func (tx *transaction[K]) decide() (status uint32) {
 //
 // It may store the intent when the transaction is decided, because a key that was left as
 // it was holds the same record again. Such an intent stands for that record.
-func (tx *transaction[K]) install(u *use[K]) bool {
+func (tx *transaction[K, V]) install(u *use[K, V]) bool {
 	if u.absent() {
 		return tx.insert(u)
 	}
@@ -253,11 +246,11 @@ func (tx *transaction[K]) install(u *use[K]) bool {
 //
 // If the other needs another key of u's that has the same hash, each could be in the way of
 // the other; so it is aborted.
-func (u *use[K]) pass(rec *record) {
+func (u *use[K, V]) pass(rec *record[K, V]) {
 	if u.crowded() {
-		useOf[K](rec).abort()
+		rec.ext.use.abort()
 	} else {
-		useOf[K](rec).finish()
+		rec.ext.use.finish()
 	}
 }
 
@@ -269,24 +262,24 @@ func (u *use[K]) pass(rec *record) {
 // Status is read under the mutex of the bucket: while it is undecided there, the
 // cell was in the table never or still is, and the transaction cannot commit before the
 // mutex is unlocked.
-func (tx *transaction[K]) insert(u *use[K]) bool {
+func (tx *transaction[K, V]) insert(u *use[K, V]) bool {
 	var (
 		rt      = tx.root
 		key     = tx.key(u)
 		s       = rt.installShard(key.Hash)
-		heirs   subscriptions[K]
-		found   *record // what was in the way, or nil
-		buried  *record // a dead record of which all have been told
+		heirs   subscriptionList[K, V]
+		found   *record[K, V] // what was in the way, or nil
+		buried  *record[K, V] // a dead record of which all have been told
 		entered bool
 	)
 	for tx.status.Load() == undecided { // until nothing that was in the way is
 		found = nil
-		c := rt.cells.Compute(key, func(now *cell[K]) *cell[K] {
+		c := rt.cells.Compute(key, func(now *cell[K, V]) *cell[K, V] {
 			if now == u.cell || tx.status.Load() != undecided {
 				return now
 			}
 			last := Version(s.floor.Load())
-			var dead *record
+			var dead *record[K, V]
 			if now != nil {
 				dead = now.rec.Load()
 				if dead != buried {
@@ -303,9 +296,7 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 		})
 		switch {
 		case found == nil:
-			if heirs != nil {
-				heirs.handedOn(rt)
-			}
+			heirs.handedOn()
 			if entered && tx.status.Load() != undecided {
 				tx.withdraw(u)
 			}
@@ -323,7 +314,7 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 }
 
 // withdraw takes the intent out of its cell, if it is there. The transaction is decided.
-func (tx *transaction[K]) withdraw(u *use[K]) {
+func (tx *transaction[K, V]) withdraw(u *use[K, V]) {
 	if !u.absent() {
 		u.cell.rec.CompareAndSwap(&u.record, u.outcome())
 		return
@@ -344,7 +335,7 @@ func (tx *transaction[K]) withdraw(u *use[K]) {
 }
 
 // sort puts the keys in the order in which all transactions store their intents.
-func (tx *transaction[K]) sort() {
+func (tx *transaction[K, V]) sort() {
 	if tx.rare == nil || tx.rare.all == nil {
 		if tx.few == 2 && tx.first[0].follows(&tx.first[1]) {
 			tx.crossed = 1
@@ -352,14 +343,14 @@ func (tx *transaction[K]) sort() {
 		return
 	}
 	all := tx.rare.all
-	slices.SortFunc(all, func(a, b *use[K]) int { return cmp.Compare(a.order(), b.order()) })
+	slices.SortFunc(all, func(a, b *use[K, V]) int { return cmp.Compare(a.order(), b.order()) })
 	for i, u := range all[1:] {
 		all[i].follows(u)
 	}
 }
 
 // follows reports whether u comes after other. If neither comes first, it notes that for both.
-func (u *use[K]) follows(other *use[K]) bool {
+func (u *use[K, V]) follows(other *use[K, V]) bool {
 	if u.order() == other.order() {
 		u.word |= crowdedBit
 		other.word |= crowdedBit

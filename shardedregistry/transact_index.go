@@ -3,7 +3,7 @@ package shardedregistry
 // decide is transaction.decide under the constraints. It pins what is to be stored before,
 // and holds the locks of the unique values that keys gain. If it leaves the transaction
 // undecided, no intent was stored; an error says that a value is taken.
-func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
+func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err error) {
 	var (
 		held  valueLockSet
 		wants = make([][]indexKey, tx.n()) // of next, which its owner must not read while it is being decided
@@ -45,7 +45,7 @@ func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
 //
 // A key that has the value and loses it in the transaction is a rival, too. Otherwise
 // LookupBy could find that it has lost the value, and overlook that the other has it.
-func (cs constrained[K]) rivalOf(tx *transaction[K], i int, wants [][]indexKey) (by *rival[K], known bool) {
+func (cs *constraints[K, V]) rivalOf(tx *transaction[K, V], i int, wants [][]indexKey) (by *rival[K, V], known bool) {
 	u := tx.at(i)
 	missing(wants[i], u.before().indexKeys(), func(t indexKey) {
 		if !cs.indexes[t.index].unique {
@@ -55,7 +55,7 @@ func (cs constrained[K]) rivalOf(tx *transaction[K], i int, wants [][]indexKey) 
 			other := tx.at(j)
 			missing(wants[j], other.before().indexKeys(), func(s indexKey) {
 				if s == t {
-					by, known = &rival[K]{cs.indexes[t.index].name, t, tx.key(other)}, true
+					by, known = &rival[K, V]{cs.indexes[t.index].name, t, tx.key(other)}, true
 				}
 			})
 		}

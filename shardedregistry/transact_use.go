@@ -3,7 +3,7 @@ package shardedregistry
 // using returns what the transaction knows of key for one of the methods of Tx. If that is
 // to show what the key holds, and the key is new, all that was read before must still be
 // there.
-func (tx *transaction[K]) using(method string, key K, shows bool) (u *use[K], err error) {
+func (tx *transaction[K, V]) using(method string, key K, shows bool) (u *use[K, V], err error) {
 	if tx == nil || tx.root == nil || tx.has(isOver) {
 		panic("shardedregistry: Tx." + method + " called outside of the function of its Transact")
 	}
@@ -22,7 +22,7 @@ func (tx *transaction[K]) using(method string, key K, shows bool) (u *use[K], er
 }
 
 // use is using for a key that need not be known.
-func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
+func (tx *transaction[K, V]) use(key K, shows bool) (*use[K, V], error) {
 	var k hkey[K]
 	if rt := tx.root; rt.open && key == key { //nolint:staticcheck // false for NaN
 		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
@@ -43,7 +43,7 @@ func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
 }
 
 // add reads a key that the transaction has not used before.
-func (tx *transaction[K]) add(k hkey[K]) *use[K] {
+func (tx *transaction[K, V]) add(k hkey[K]) *use[K, V] {
 	if tx.few >= fewUses {
 		return tx.addMore(k)
 	}
@@ -54,14 +54,14 @@ func (tx *transaction[K]) add(k hkey[K]) *use[K] {
 }
 
 // addMore is add where first is full.
-func (tx *transaction[K]) addMore(k hkey[K]) *use[K] {
+func (tx *transaction[K, V]) addMore(k hkey[K]) *use[K, V] {
 	rare := tx.rarely()
 	if rare.all == nil {
 		for i := range tx.first {
 			rare.all = append(rare.all, &tx.first[i])
 		}
 	}
-	u := new(use[K])
+	u := new(use[K, V])
 	tx.read(u, k)
 	rare.all = append(rare.all, u)
 	if rare.byKey != nil {
@@ -75,7 +75,7 @@ const manyUses = 16
 
 // known returns what the transaction knows of a key as it is stored, or nil if it has not
 // used the key before.
-func (tx *transaction[K]) known(key K) *use[K] {
+func (tx *transaction[K, V]) known(key K) *use[K, V] {
 	n := tx.n()
 	if n >= manyUses {
 		return tx.rare.known(key)
@@ -88,9 +88,9 @@ func (tx *transaction[K]) known(key K) *use[K] {
 	return nil
 }
 
-func (m *rareParts[K]) known(key K) *use[K] {
+func (m *rareParts[K, V]) known(key K) *use[K, V] {
 	if m.byKey == nil {
-		m.byKey = make(map[K]*use[K], 2*len(m.all))
+		m.byKey = make(map[K]*use[K, V], 2*len(m.all))
 		for _, u := range m.all {
 			m.byKey[u.cell.key] = u
 		}
@@ -99,8 +99,9 @@ func (m *rareParts[K]) known(key K) *use[K] {
 }
 
 // read lets u be that of k, and reads what the key holds.
-func (tx *transaction[K]) read(u *use[K], k hkey[K]) {
+func (tx *transaction[K, V]) read(u *use[K, V], k hkey[K]) {
 	u.word, u.tx = word(k.Hash)&orderBits|intentBits, tx
+	u.ext, u.parts.use = &u.parts, u
 	if tx.look(u, k) {
 		return
 	}
@@ -108,14 +109,14 @@ func (tx *transaction[K]) read(u *use[K], k hkey[K]) {
 	if tx.look(u, k) { // for what there is when floor is known
 		return
 	}
-	u.cell = &cell[K]{key: k.Key}
+	u.cell = &cell[K, V]{key: k.Key}
 	u.word |= absentBit
 	tx.rarely().floors += floor
 	tx.absent = min(tx.absent+1, 2)
 }
 
 // look reads what the key holds, and reports whether it is present.
-func (tx *transaction[K]) look(u *use[K], k hkey[K]) bool {
+func (tx *transaction[K, V]) look(u *use[K, V], k hkey[K]) bool {
 	rt := tx.root
 	if u.cell, u.old = rt.cells.Load(k), nil; u.cell == nil {
 		return false
@@ -125,7 +126,7 @@ func (tx *transaction[K]) look(u *use[K], k hkey[K]) bool {
 }
 
 // floor returns the floor of the shard of a hash.
-func (rt *root[K]) floor(hash uint64) Version {
+func (rt *root[K, V]) floor(hash uint64) Version {
 	s := rt.shardAt(hash).Load()
 	if s == nil {
 		return 0
@@ -142,7 +143,7 @@ func (rt *root[K]) floor(hash uint64) Version {
 // or the floor would have been raised.
 //
 // Floors only grow: if their sum is as it was, each is.
-func (tx *transaction[K]) still() bool {
+func (tx *transaction[K, V]) still() bool {
 	if tx.absent > 0 && !tx.stillAbsent(tx.absent > 1) {
 		return false
 	}
@@ -156,21 +157,21 @@ func (tx *transaction[K]) still() bool {
 }
 
 // stillPresent reports whether the key, which was present, has what was read.
-func (tx *transaction[K]) stillPresent(u *use[K]) bool {
+func (tx *transaction[K, V]) stillPresent(u *use[K, V]) bool {
 	rec := u.cell.rec.Load()
 	return rec == u.old || tx.root.resolved(rec) == u.old
 }
 
 // stillAbsent reports whether the keys that were absent are, and, if throughout, were since
 // they were read.
-func (tx *transaction[K]) stillAbsent(throughout bool) bool {
+func (tx *transaction[K, V]) stillAbsent(throughout bool) bool {
 	rt, floors := tx.root, Version(0)
 	for i := range tx.n() {
 		u := tx.at(i)
 		if !u.absent() {
 			continue
 		}
-		var now *record
+		var now *record[K, V]
 		if c := rt.cells.Load(tx.key(u)); c != nil {
 			now = rt.held(c)
 		}
@@ -188,7 +189,7 @@ func (tx *transaction[K]) stillAbsent(throughout bool) bool {
 }
 
 // shown returns the record of the key that the function sees, or nil if that is absent.
-func (u *use[K]) shown() *record {
+func (u *use[K, V]) shown() *record[K, V] {
 	switch {
 	case u.written():
 		return u.next
@@ -199,13 +200,13 @@ func (u *use[K]) shown() *record {
 }
 
 // spell notes how the key of u, which was absent, is spelled in the call that stores it.
-func (tx *transaction[K]) spell(u *use[K], given K) {
+func (tx *transaction[K, V]) spell(u *use[K, V], given K) {
 	if tx.root.normalize == nil {
 		return
 	}
-	var meta *cellMeta[K]
+	var meta *cellMeta[K, V]
 	if s := tx.root.spelling(tx.key(u), given); s != nil {
-		meta = &cellMeta[K]{spelled: s}
+		meta = &cellMeta[K, V]{spelled: s}
 	}
 	u.cell.meta.Store(meta)
 }

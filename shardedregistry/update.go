@@ -23,14 +23,14 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	failed := 0
 	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
-		value, err := fn(*valueOf[V](old))
+		value, err := fn(old.value)
 		if err != nil {
 			return Entry[K, V]{}, err
 		}
-		next := &boxed[record, V]{record{word: old.changed()}, value}
+		next := &record[K, V]{word: old.changed(), value: value}
 		// LP(Update): replace stores the new record.
-		if rt.replace(c, hash, old, &next.head) {
-			return Entry[K, V]{c.key, value, next.head.version()}, nil
+		if rt.replace(c, hash, old, next) {
+			return Entry[K, V]{c.key, value, next.version()}, nil
 		}
 		failed++
 	}
@@ -41,11 +41,11 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 // which needs a light root and no snapshot in progress. It returns the root, the cell of key,
 // with its hash, and its live record, or no record if the caller must take the slow path. If
 // the key has no cell, it returns the hash and no cell; without a hash, 0, it has not looked.
-func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old *record) {
+func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V]) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
 	}
-	if !rt.light || rt.snapshotting() {
+	if !rt.open || !rt.plain || rt.snapshotting() {
 		return rt, nil, 0, nil
 	}
 	if c, hash = rt.cells.Find(&rt.keys, key); c == nil {
@@ -61,7 +61,7 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old 
 // replace stores next in place of old, which c held, the cell of a key with this hash. Then
 // it does what changed does, as far as the fast path needs it. It reports whether it has
 // stored next; if not, another operation has changed the key.
-func (rt *root[K]) replace(c *cell[K], hash uint64, old, next *record) bool {
+func (rt *root[K, V]) replace(c *cell[K, V], hash uint64, old, next *record[K, V]) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
@@ -72,7 +72,7 @@ func (rt *root[K]) replace(c *cell[K], hash uint64, old, next *record) bool {
 }
 
 // replaced tells the subscribers of a change that replace has made.
-func (rt *root[K]) replaced(c *cell[K], hash uint64, s *subscribers[K]) {
+func (rt *root[K, V]) replaced(c *cell[K, V], hash uint64, s *subscribers[K, V]) {
 	if !s.ignores(hash, c.key) {
 		rt.notify(s, c.named(hash))
 	}
@@ -80,8 +80,8 @@ func (rt *root[K]) replaced(c *cell[K], hash uint64, s *subscribers[K]) {
 
 // updateIn is the slow path of Update, after so many failed attempts. It is apart so
 // that Update takes little stack.
-func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
-	var t target[K]
+func updateIn[K comparable, V any](rt *root[K, V], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
+	var t target[K, V]
 	if err := rt.aim(&t, key); err != nil {
 		return Entry[K, V]{}, err
 	}
@@ -89,53 +89,53 @@ func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V
 }
 
 // update runs Update after so many failed attempts.
-func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
-	a := change[K]{failed: failed}
+func update[K comparable, V any](t *target[K, V], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
+	a := change[K, V]{failed: failed}
 	err := t.change(&a, func() error {
-		value, err := fn(*valueOf[V](a.old))
+		value, err := fn(a.old.value)
 		if err == nil {
-			a.next = draft(t.root, a.dated(t.root), a.next, value)
+			a.next = t.root.draft(a.dated(t.root), value)
 		}
 		return err
 	})
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](a.cell.key, a.next), nil
+	return a.next.entry(a.cell.key), nil
 }
 
 // change is what one call of Update, Put or Compute knows by its current or last
 // attempt. It belongs to its goroutine. The target is not in it: next goes to the heap,
 // and so would all that is in one struct with it.
-type change[K comparable] struct {
+type change[K comparable, V any] struct {
 	create bool // whether to create the key if it is absent
 	failed int  // attempts that have failed before
 
 	key          hkey[K] // as it is stored; not set if the key was absent
-	cell         *cell[K]
-	old          *record // what the key holds; nil if it was absent
-	snapshotting bool    // read before old, so that little is between reading old and storing
-	next         *record // what was drafted to be stored, by this attempt or the one before, or nil
+	cell         *cell[K, V]
+	old          *record[K, V] // what the key holds; nil if it was absent
+	snapshotting bool          // read before old, so that little is between reading old and storing
+	next         *record[K, V] // what was drafted to be stored, by this attempt or the one before, or nil
 }
 
 // change repeats attempts until one is done. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed the same
 // key. Fn drafts next, to be stored in place of old, or returns the user's error.
 // Afterwards a.next is what was stored, in a.cell.
-func (t *target[K]) change(a *change[K], fn func() error) error {
+func (t *target[K, V]) change(a *change[K, V], fn func() error) error {
 	return retry(a.failed, func() (bool, error) { return t.attempt(a, fn) })
 }
 
 // dated reports whether a draft must be dated. A creation calls it when the user's
 // function has run.
-func (a *change[K]) dated(rt *root[K]) bool {
+func (a *change[K, V]) dated(rt *root[K, V]) bool {
 	return a.snapshotting || a.old == nil && rt.snapshotting()
 }
 
 // attempt runs fn for what the key holds now, and stores what fn has drafted if
 // the key is unchanged since. It reports whether the change is done; otherwise
 // another operation has changed the key.
-func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
+func (t *target[K, V]) attempt(a *change[K, V], fn func() error) (done bool, err error) {
 	rt := t.root
 	a.snapshotting = rt.snapshotting()
 	a.cell, a.old = t.root.loadToChange(t.key)
@@ -147,7 +147,7 @@ func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error
 	if err := fn(); err != nil {
 		return true, err
 	}
-	if rt.simple(a.next) {
+	if rt.isPlain(a.next) {
 		a.next.word = a.old.changed()
 	} else if err := rt.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
 		return true, err
@@ -161,24 +161,24 @@ func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error
 	return stored || err != nil, err
 }
 
-// simple reports whether rec, a draft, needs nothing of prepare but its word. Callers
+// isPlain reports whether rec, a draft, needs nothing of prepare but its word. Callers
 // that update ask it, to save a call.
-func (rt *root[K]) simple(rec *record) bool { return rt.large == nil && rec.word == 0 }
+func (rt *root[K, V]) isPlain(rec *record[K, V]) bool { return rec.ext == nil }
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
 // first record of a cell. With constraints or a time to live it runs the user's functions,
 // so its caller holds no lock; an error is theirs.
-func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
-	rt.link(rec, old, m)
+func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
+	rec.link(old, m)
 	if rt.constraints != nil {
-		keys, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
+		keys, err := rt.constraints.indexKeys(k.Key, rec.value, old.indexKeys())
 		if err != nil {
 			return err
 		}
-		*rec.indexed() = keys
+		rec.ext.keys = keys
 	}
 	if rt.expiry != nil {
-		rt.expiry.grant(rec, old, rt.expiry.lifetime(k.Key, rec))
+		rt.expiry.grant(k.Key, rec, old)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 // not, another operation has changed the key. It takes effect when next is
 // stored, or, if it returns an error, when the record of a rival was read. A caller
 // whose record was stored calls changed.
-func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
+func (t *target[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[K, V]) (stored bool, err error) {
 	rt := t.root
 	rt.recall(k, c, old)
 	if rt.constraints == nil {
@@ -197,7 +197,7 @@ func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool,
 }
 
 // attemptCreate is attempt for a key that was absent.
-func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err error) {
+func (t *target[K, V]) attemptCreate(a *change[K, V], fn func() error) (done bool, err error) {
 	if !a.create {
 		// LP(Update), absent: the table or a dead record was read.
 		return true, ErrNotFound
@@ -232,7 +232,7 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 			return next, nil
 		}
 	}
-	var t target[K]
+	var t target[K, V]
 	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
@@ -241,16 +241,16 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 
 // store stores value in place of old, which c held, and returns its version, or
 // false if another operation has changed the key.
-func store[K comparable, V any](rt *root[K], c *cell[K], hash uint64, old *record, value V) (Version, bool) {
-	next := &boxed[record, V]{record{word: old.changed()}, value}
-	if !rt.replace(c, hash, old, &next.head) {
+func store[K comparable, V any](rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V], value V) (Version, bool) {
+	next := &record[K, V]{word: old.changed(), value: value}
+	if !rt.replace(c, hash, old, next) {
 		return 0, false
 	}
-	return next.head.version(), true
+	return next.version(), true
 }
 
 // updateIf is the slow path of UpdateIf.
-func updateIf[K comparable, V any](t *target[K], version Version, value V) (Version, error) {
+func updateIf[K comparable, V any](t *target[K, V], version Version, value V) (Version, error) {
 	rt := t.root
 	for { // twice at most, but for transactions that were in the way: see loadIf
 		// LP(UpdateIf), absent or another version: loadIf reads the record.
@@ -258,7 +258,7 @@ func updateIf[K comparable, V any](t *target[K], version Version, value V) (Vers
 		if err != nil {
 			return 0, err
 		}
-		next := draft[V](rt, rt.snapshotting(), nil, value)
+		next := rt.draft(rt.snapshotting(), value)
 		if stored, err := t.swapIf(c, old, next); stored || err != nil {
 			if err != nil {
 				return 0, err
@@ -273,7 +273,7 @@ func updateIf[K comparable, V any](t *target[K], version Version, value V) (Vers
 // The versions of a key increase. So if the record that it returns cannot be replaced, the
 // next call returns an error, unless a transaction that has read the key was in between:
 // then what the key held is there again.
-func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
+func (t *target[K, V]) loadIf(version Version) (*cell[K, V], *record[K, V], error) {
 	c, rec := t.root.loadToChange(t.key)
 	if rec == nil {
 		return nil, nil, ErrNotFound
@@ -285,9 +285,9 @@ func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
 }
 
 // swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
-func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err error) {
+func (t *target[K, V]) swapIf(c *cell[K, V], old, next *record[K, V]) (stored bool, err error) {
 	rt, k := t.root, c.named(t.key.Hash)
-	if rt.simple(next) {
+	if rt.isPlain(next) {
 		next.word = old.changed()
 	} else if err := rt.prepare(k, next, old, old.changed()); err != nil {
 		return false, err
@@ -317,7 +317,7 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 		}
 		failed++
 	}
-	var t target[K]
+	var t target[K, V]
 	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
@@ -325,10 +325,10 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 }
 
 // put is the slow path of Put, after so many failed attempts.
-func put[K comparable, V any](t *target[K], failed int, value V) (Version, error) {
-	a := change[K]{create: true, failed: failed}
+func put[K comparable, V any](t *target[K, V], failed int, value V) (Version, error) {
+	a := change[K, V]{create: true, failed: failed}
 	// An error is that of the constraints, or their functions have changed the key each time.
-	if err := t.change(&a, func() error { a.next = draft(t.root, a.dated(t.root), a.next, value); return nil }); err != nil {
+	if err := t.change(&a, func() error { a.next = t.root.draft(a.dated(t.root), value); return nil }); err != nil {
 		return 0, err
 	}
 	return a.next.version(), nil

@@ -9,7 +9,7 @@ import (
 // Event is a change of a key and what the key holds after it.
 type Event[K comparable, V any] struct {
 	Key     K // as it is stored: normalised
-	Value   V // zero if Deleted
+	Value   V // the last one if Deleted
 	Version Version
 	Deleted bool
 	Expired bool // Deleted because its time to live was over: see Config.TTL
@@ -54,7 +54,7 @@ type Event[K comparable, V any] struct {
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
-func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
+func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch called with a nil context")
 	}
@@ -94,7 +94,7 @@ func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Se
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
 // each change, when the key's record is read.
-func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot called with a nil context")
 	}
@@ -106,7 +106,7 @@ func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K])
 		if ctx.Err() != nil {
 			return
 		}
-		s := snapshot[V](w.root) // LP(WatchSnapshot): its cut is made
+		s := snapshot(w.root) // LP(WatchSnapshot): its cut is made
 		if !w.interest.hasAll() {
 			s.keep(w.interest.has)
 		}
@@ -118,24 +118,20 @@ func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K])
 }
 
 // run yields events until ctx is done or yield returns false.
-func run[K comparable, V any](ctx context.Context, w *watcher[K], yield func(Event[K, V]) bool) {
+func run[K comparable, V any](ctx context.Context, w *watcher[K, V], yield func(Event[K, V]) bool) {
 	for ctx.Err() == nil {
 		n := w.next()
 		if n == nil {
 			w.sleep(ctx)
 			continue
 		}
-		if k, rec := w.look(n); rec != nil && !yield(eventOf[V](k, rec)) {
+		if k, rec := w.look(n); rec != nil && !yield(rec.event(k)) {
 			return
 		}
 	}
 }
 
-// eventOf returns what to tell of rec, which k holds or held.
-func eventOf[V any, K comparable](k hkey[K], rec *record) Event[K, V] {
-	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead(), Expired: rec.expired()}
-	if !e.Deleted {
-		e.Value = *valueOf[V](rec)
-	}
-	return e
+// event returns what to tell of r, which k holds or held.
+func (r *record[K, V]) event(k hkey[K]) Event[K, V] {
+	return Event[K, V]{Key: k.Key, Value: r.value, Version: r.version(), Deleted: r.dead(), Expired: r.expired()}
 }

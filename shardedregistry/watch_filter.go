@@ -44,7 +44,6 @@ func Prefix[K ~string](prefix K) Filter[K] {
 	return Filter[K]{prefix: string(prefix), as: prefixLength[K]{
 		length: len(prefix),
 		text:   func(key K) string { return string(key) },
-		alone:  ignoresBeginnings[K],
 	}}
 }
 
@@ -107,7 +106,7 @@ func (in *interest[K]) hasAll() bool { return in.all && in.match == nil }
 
 // interestOf returns what a loop with filters watches. One with a function is told of all
 // keys, and asks the function itself.
-func interestOf[K comparable](rt *root[K], filters []Filter[K]) interest[K] {
+func interestOf[K comparable, V any](rt *root[K, V], filters []Filter[K]) interest[K] {
 	if len(filters) == 0 {
 		return interest[K]{all: true}
 	}

@@ -8,26 +8,26 @@ import (
 
 // watcher is one loop over Watch or WatchSnapshot. Writers push notifications
 // into its inbox and wake it; all else belongs to the goroutine of the loop.
-type watcher[K comparable] struct {
-	root     *root[K]
+type watcher[K comparable, V any] struct {
+	root     *root[K, V]
 	interest interest[K] // immutable; tellers read it too
 	number   uint64      // set before tellers see w; see member
 
 	// inbox holds the notifications that have not been taken, or &closed when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
-	inbox  atomics.Pointer[notification[K]]
-	closed notification[K]
+	inbox  atomics.Pointer[notification[K, V]]
+	closed notification[K, V]
 
 	waker atomics.Waker // what the watcher sleeps on until writers wake it
 
-	todo          *notification[K]   // taken from the inbox, oldest first, not yet looked at
-	subscriptions []*subscription[K] // all that it has looked at and may still be at a cell
-	sweep         int                // the number of subscriptions at which keep looks for those that are gone
-	baseline      *baseline[K]       // of WatchSnapshot
+	todo          *notification[K, V]   // taken from the inbox, oldest first, not yet looked at
+	subscriptions []*subscription[K, V] // all that it has looked at and may still be at a cell
+	sweep         int                   // the number of subscriptions at which keep looks for those that are gone
+	baseline      *baseline[K, V]       // of WatchSnapshot
 }
 
 // baseline is the snapshot that a loop over WatchSnapshot has yielded first.
-type baseline[K comparable] struct {
+type baseline[K comparable, V any] struct {
 	keys     []K
 	versions []Version // of the keys; 0 once it was claimed
 	table    keyTable  // of keys
@@ -40,15 +40,15 @@ func minSweep() int { return atomics.Limit(64, 1) }
 
 // newWatcher returns a watcher that has joined the subscribers, to be told of what is in
 // an interest.
-func newWatcher[K comparable](rt *root[K], in interest[K]) *watcher[K] {
-	w := &watcher[K]{root: rt, interest: in, sweep: minSweep()}
+func newWatcher[K comparable, V any](rt *root[K, V], in interest[K]) *watcher[K, V] {
+	w := &watcher[K, V]{root: rt, interest: in, sweep: minSweep()}
 	w.join()
 	return w
 }
 
 // push puts n in the inbox, unless the loop has ended. It is retried only when
 // another notification was pushed or all were taken.
-func (w *watcher[K]) push(n *notification[K]) bool {
+func (w *watcher[K, V]) push(n *notification[K, V]) bool {
 	for {
 		top := w.inbox.Load()
 		if top == &w.closed {
@@ -62,7 +62,7 @@ func (w *watcher[K]) push(n *notification[K]) bool {
 }
 
 // next takes a notification, at whose key the caller then looks, or returns nil.
-func (w *watcher[K]) next() *notification[K] {
+func (w *watcher[K, V]) next() *notification[K, V] {
 	if w.todo == nil {
 		if w.todo = w.takeAll(nil); w.todo == nil {
 			return nil
@@ -75,7 +75,7 @@ func (w *watcher[K]) next() *notification[K] {
 }
 
 // takeAll takes what is in the inbox, oldest first, and leaves rest there.
-func (w *watcher[K]) takeAll(rest *notification[K]) (first *notification[K]) {
+func (w *watcher[K, V]) takeAll(rest *notification[K, V]) (first *notification[K, V]) {
 	for n := w.inbox.Swap(rest); n != nil; {
 		first, n, n.next = n, n.next, first
 	}
@@ -83,7 +83,7 @@ func (w *watcher[K]) takeAll(rest *notification[K]) (first *notification[K]) {
 }
 
 // sleep returns when there may be something in the inbox, or ctx is done.
-func (w *watcher[K]) sleep(ctx context.Context) {
+func (w *watcher[K, V]) sleep(ctx context.Context) {
 	e := w.waker.Event()
 	if w.inbox.Load() == nil {
 		_ = e.WaitContext(ctx) // run asks ctx
@@ -96,10 +96,10 @@ func (w *watcher[K]) sleep(ctx context.Context) {
 // has s, its creator has told w, or has found w not yet watching. If none is
 // there, w has seen the deletion, or has come after it: a dead cell stays until
 // its deleter has pushed a notification, and then until that is done.
-func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
+func (w *watcher[K, V]) look(n *notification[K, V]) (k hkey[K], rec *record[K, V]) {
 	s := n.subscription
 	c := w.root.cells.Load(s.key)
-	if c == nil || !subscriptionsOf(c.meta.Load()).has(s) {
+	if c == nil || !c.meta.Load().subscribed().has(s) {
 		return k, nil
 	}
 	w.keep(s)
@@ -123,12 +123,12 @@ func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 
 // shows reports whether the loop shows k, of which it was told. It may run a function of
 // the user's, which may not return.
-func (w *watcher[K]) shows(k K) bool { return w.interest.match == nil || w.interest.match(k) }
+func (w *watcher[K, V]) shows(k K) bool { return w.interest.match == nil || w.interest.match(k) }
 
 // keep remembers s, so that it can be taken away in the end. It forgets those
 // that have gone with the last cell of their key, now and then: as many as it
 // keeps have come since it did so before.
-func (w *watcher[K]) keep(s *subscription[K]) {
+func (w *watcher[K, V]) keep(s *subscription[K, V]) {
 	if s.known {
 		return
 	}
@@ -140,7 +140,7 @@ func (w *watcher[K]) keep(s *subscription[K]) {
 	if len(w.subscriptions) >= w.sweep {
 		kept := w.subscriptions[:0]
 		for _, s := range w.subscriptions {
-			if c := w.root.cells.Load(s.key); c != nil && subscriptionsOf(c.meta.Load()).has(s) {
+			if c := w.root.cells.Load(s.key); c != nil && c.meta.Load().subscribed().has(s) {
 				kept = append(kept, s)
 			} else {
 				s.clear()
@@ -153,8 +153,8 @@ func (w *watcher[K]) keep(s *subscription[K]) {
 }
 
 // newBaseline returns the base of a watcher that shows s.
-func newBaseline[K comparable](s *contents[K]) *baseline[K] {
-	b := &baseline[K]{keys: s.keys, versions: make([]Version, len(s.keys)), table: keyTableOf(s.keys, s.codec.hash)}
+func newBaseline[K comparable, V any](s *contents[K, V]) *baseline[K, V] {
+	b := &baseline[K, V]{keys: s.keys, versions: make([]Version, len(s.keys)), table: keyTableOf(s.keys, s.codec.hash)}
 	for i, rec := range s.records {
 		b.versions[i] = rec.version()
 	}
@@ -162,7 +162,7 @@ func newBaseline[K comparable](s *contents[K]) *baseline[K] {
 }
 
 // claim returns the version of k, or 0, and from then on 0.
-func (b *baseline[K]) claim(k hkey[K]) (v Version) {
+func (b *baseline[K, V]) claim(k hkey[K]) (v Version) {
 	if i := b.table[slotOf(b.table, b.keys, k)]; i != 0 {
 		v, b.versions[i-1] = b.versions[i-1], 0
 	}
@@ -170,14 +170,14 @@ func (b *baseline[K]) claim(k hkey[K]) (v Version) {
 }
 
 // isClosed reports whether the loop has ended.
-func (w *watcher[K]) isClosed() bool { return w.inbox.Load() == &w.closed }
+func (w *watcher[K, V]) isClosed() bool { return w.inbox.Load() == &w.closed }
 
 // close ends the loop and leaves nothing behind. A teller that pushes a notification
 // from now on fails, and takes away the subscription that it has made for it.
-func (w *watcher[K]) close() {
+func (w *watcher[K, V]) close() {
 	last := w.takeAll(&w.closed)
 	w.leave()
-	for _, list := range []*notification[K]{w.todo, last} {
+	for _, list := range []*notification[K, V]{w.todo, last} {
 		for n := list; n != nil; n = n.next {
 			n.stage.Store(done)
 			w.subscriptions = append(w.subscriptions, n.subscription)

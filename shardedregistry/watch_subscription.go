@@ -10,14 +10,14 @@ import (
 
 // subscription is what connects one watcher and one key. The cells that follow one
 // another in the table hand it on.
-type subscription[K comparable] struct {
-	watcher *watcher[K]
+type subscription[K comparable, V any] struct {
+	watcher *watcher[K, V]
 	key     hkey[K]
 
 	// latest is the last notification of this subscription, or nil. Tellers of a change
 	// replace one that was taken by a new one, by CAS; one that was not taken stays
 	// until it is. The watcher reads.
-	latest atomics.Pointer[notification[K]]
+	latest atomics.Pointer[notification[K, V]]
 
 	// What follows belongs to the watcher's goroutine.
 	known bool    // it is in the watcher's list
@@ -33,9 +33,9 @@ const (
 )
 
 // notification asks a watcher to look at a key. It is put in the watcher's inbox once.
-type notification[K comparable] struct {
-	subscription *subscription[K]
-	next         *notification[K] // below it in the inbox; after it was taken, the watcher's
+type notification[K comparable, V any] struct {
+	subscription *subscription[K, V]
+	next         *notification[K, V] // below it in the inbox; after it was taken, the watcher's
 
 	// stage only grows, and the watcher alone stores it. A teller that has stored a record
 	// and then finds a notification waiting knows that the watcher will find the record.
@@ -55,12 +55,12 @@ type notification[K comparable] struct {
 // While the notification that latest shows is not done, none that is done replaces it: a
 // watcher takes one after the other, so a notification that was not waiting before mine
 // was pushed, or while mine is not done, was taken before mine.
-func (s *subscription[K]) notify() bool {
+func (s *subscription[K, V]) notify() bool {
 	old := s.latest.Load()
 	if old.waits() {
 		return true
 	}
-	mine := &notification[K]{subscription: s}
+	mine := &notification[K, V]{subscription: s}
 	if !s.watcher.push(mine) {
 		return false
 	}
@@ -75,18 +75,18 @@ func (s *subscription[K]) notify() bool {
 
 // waits reports whether n is in an inbox, and was put there before its watcher was
 // woken.
-func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == waiting }
+func (n *notification[K, V]) waits() bool { return n != nil && n.stage.Load() == waiting }
 
 // subscribe adds fresh, sorted by ranks, to c, but for those whose watchers have a subscription
 // there, and returns what their watchers have there then. However many are added, the list is
 // copied once.
-func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscription[K] {
+func subscribe[K comparable, V any](c *cell[K, V], fresh []*subscription[K, V]) []*subscription[K, V] {
 	for { // until no other subscription comes or goes between looking and adding
 		var (
 			now   = c.meta.Load()
-			list  = subscriptionsOf(now)
+			list  = now.subscribed()
 			added = fresh
-			there []*subscription[K]
+			there []*subscription[K, V]
 		)
 		if list.members != nil {
 			added = nil
@@ -101,39 +101,35 @@ func subscribe[K comparable](c *cell[K], fresh []*subscription[K]) []*subscripti
 		if len(added) == 0 {
 			return there
 		}
-		if c.meta.CompareAndSwap(now, subscriptionList[K]{list.with(added)}.in(now)) {
+		if c.meta.CompareAndSwap(now, subscriptionList[K, V]{list.with(added)}.in(now)) {
 			return append(added, there...)
 		}
 	}
 }
 
 // subscriptionList is the subscriptions at a cell.
-type subscriptionList[K comparable] struct{ *members[*subscription[K]] }
+type subscriptionList[K comparable, V any] struct{ *members[*subscription[K, V]] }
 
-// subscriptionsOf returns the subscriptions of m, which may be nil. Like all code that
-// knows the types of watchers it is no method of a type that all programs have.
-func subscriptionsOf[K comparable](m *cellMeta[K]) (l subscriptionList[K]) {
-	if m != nil && m.subscriptions != nil {
-		l = m.subscriptions.(subscriptionList[K])
+// subscribed returns the subscriptions of m, which may be nil.
+func (m *cellMeta[K, V]) subscribed() (l subscriptionList[K, V]) {
+	if m != nil {
+		l = m.subscriptions
 	}
 	return l
 }
 
 // in returns a copy of m, which may be nil, with the subscriptions of l, or nil if
 // nothing is left.
-func (l subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
+func (l subscriptionList[K, V]) in(m *cellMeta[K, V]) *cellMeta[K, V] {
 	next := m.now()
-	if next.subscriptions = l; l.members == nil {
-		next.subscriptions = nil
-		if next.spelled == nil && !next.kept {
-			return nil
-		}
+	if next.subscriptions = l; l.members == nil && next.spelled == nil && !next.kept {
+		return nil
 	}
 	return &next
 }
 
 // of returns the subscription of w, or nil.
-func (l subscriptionList[K]) of(w *watcher[K]) *subscription[K] {
+func (l subscriptionList[K, V]) of(w *watcher[K, V]) *subscription[K, V] {
 	for _, s := range l.near(w.number) {
 		if s.watcher == w {
 			return s
@@ -142,9 +138,10 @@ func (l subscriptionList[K]) of(w *watcher[K]) *subscription[K] {
 	return nil
 }
 
-// needed asks those near rank first: if they wait, the caller need not ask all.
-func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
-	return l.some(rank, func(s *subscription[K]) bool {
+// needed reports whether a watcher has yet to look at the cell, which is dead. It asks those
+// near rank first: if they wait, it need not ask all.
+func (l subscriptionList[K, V]) needed(rank uint64) bool {
+	return l.some(rank, func(s *subscription[K, V]) bool {
 		n := s.latest.Load()
 		return n != nil && n.stage.Load() != done
 	})
@@ -152,8 +149,8 @@ func (l subscriptionList[K]) needed(dead *record, rank uint64) bool {
 
 // handedOn takes away the subscriptions of watchers that have gone, perhaps before they
 // could find theirs here.
-func (l subscriptionList[K]) handedOn(rt *root[K]) {
-	l.each(func(s *subscription[K]) {
+func (l subscriptionList[K, V]) handedOn() {
+	l.each(func(s *subscription[K, V]) {
 		if s.watcher.isClosed() {
 			s.unsubscribe()
 		}
@@ -162,15 +159,15 @@ func (l subscriptionList[K]) handedOn(rt *root[K]) {
 
 // unsubscribe takes s away from the cell that has it. A creator that hands s on
 // meanwhile will find that the watcher has gone, and do the same: see publish.
-func (s *subscription[K]) unsubscribe() {
+func (s *subscription[K, V]) unsubscribe() {
 	for { // until no other subscription comes or goes between looking and removing
 		c := s.watcher.root.cells.Load(s.key)
 		if c == nil {
 			return
 		}
 		now := c.meta.Load()
-		list := subscriptionsOf(now)
-		if !list.has(s) || c.meta.CompareAndSwap(now, subscriptionList[K]{list.without(s)}.in(now)) {
+		list := now.subscribed()
+		if !list.has(s) || c.meta.CompareAndSwap(now, subscriptionList[K, V]{list.without(s)}.in(now)) {
 			return
 		}
 	}
@@ -178,7 +175,7 @@ func (s *subscription[K]) unsubscribe() {
 
 // clear takes s away, if it is still there, and what was kept for its watcher, which
 // has left, or whose key has gone.
-func (s *subscription[K]) clear() {
+func (s *subscription[K, V]) clear() {
 	s.unsubscribe()
 	s.watcher.root.tidy(s.key, s.watcher.number)
 }
@@ -188,82 +185,32 @@ func (s *subscription[K]) clear() {
 //
 // An operation loads it after it has stored a record. So a subscriber that had joined
 // before the record was stored is told, and one that joins later can read the record.
-type subscribers[K comparable] struct {
-	watchers  watchers[K] // nil if there are none
-	waiters   int         // calls of Wait that may sleep, for any key
-	waitlists waker[K]    // where they do, or did
-
-	// ignored reports whether none of watchers is told of key, which has this hash. It is nil if
-	// there are no watchers. It is no method of theirs, because a call of a generic method by an
-	// interface is two calls. Hash and key are apart because the compiler copies a struct of more
-	// than four words by way of memory.
-	ignored func(hash uint64, key K) bool
-}
-
-// watchers has the methods of watchers that every change of a key needs, and
-// subscriptions those of the subscriptions at a cell. As these are interfaces, a program
-// that does not watch does not link what is behind them.
-type (
-	watchers[K comparable] interface {
-		// notify tells the watchers that k has changed, and reports whether one will
-		// look at k.
-		notify(rt *root[K], k hkey[K]) (awaited bool)
-	}
-	subscriptions[K comparable] interface {
-		// needed reports whether a watcher has yet to see dead. It begins to ask at a rank.
-		needed(dead *record, rank uint64) bool
-		// handedOn is called when another cell of the key has the subscriptions.
-		handedOn(rt *root[K])
-	}
-)
-
-// watchersOf returns the watchers of s, which may be nil.
-func watchersOf[K comparable](s *subscribers[K]) *watcherSet[K] {
-	if s == nil {
-		return nil
-	}
-	set, _ := s.watchers.(*watcherSet[K])
-	return set
-}
-
-// in returns a copy of s with the watchers of set instead of its own.
-func (set *watcherSet[K]) in(s subscribers[K]) subscribers[K] {
-	if set == nil {
-		s.watchers, s.ignored = nil, nil
-	} else {
-		s.watchers, s.ignored = set, set.ignores()
-	}
-	return s
+type subscribers[K comparable, V any] struct {
+	watchers *watcherSet[K, V] // nil if there are none
+	waiters  int               // calls of Wait that may sleep, for any key
 }
 
 // join adds w to the subscribers.
-func (w *watcher[K]) join() {
+func (w *watcher[K, V]) join() {
 	// LP(Watch, WatchSnapshot), the subscription: the subscribers with w are stored.
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return watchersOf(&s).with(w).in(s) })
+	w.root.changeSubscribers(func(s *subscribers[K, V]) { s.watchers = s.watchers.with(w) })
 }
 
 // leave removes w from the subscribers.
-func (w *watcher[K]) leave() {
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return watchersOf(&s).without(w).in(s) })
-}
-
-// waiting adds n to the number of calls that wait in lists.
-func (s subscribers[K]) waiting(lists waker[K], n int) subscribers[K] {
-	s.waitlists = lists
-	s.waiters += n
-	return s
+func (w *watcher[K, V]) leave() {
+	w.root.changeSubscribers(func(s *subscribers[K, V]) { s.watchers = s.watchers.without(w) })
 }
 
 // changeSubscribers replaces the subscribers by what change makes of them. It is retried
 // only when another subscriber has come or gone meanwhile.
-func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K]) {
+func (rt *root[K, V]) changeSubscribers(change func(*subscribers[K, V])) {
 	for {
 		old := rt.subscribers.Load()
-		var now subscribers[K]
+		var now subscribers[K, V]
 		if old != nil {
 			now = *old
 		}
-		now = change(now)
+		change(&now)
 		next := &now
 		if now.watchers == nil && now.waiters == 0 {
 			next = nil
@@ -275,16 +222,16 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 }
 
 // ignores reports whether nobody is told of key. While a call waits for some key, it says no.
-func (s *subscribers[K]) ignores(hash uint64, key K) bool {
-	return s == nil || s.waiters == 0 && s.ignored(hash, key)
+func (s *subscribers[K, V]) ignores(hash uint64, key K) bool {
+	return s == nil || s.waiters == 0 && s.watchers.ignores(hash, key)
 }
 
 // notify tells a that k has changed, and reports whether a watcher will look at k. It
 // names the key alone. A watcher reads the key itself: by then the key may hold
 // something newer, also when the caller has stalled.
-func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
+func (rt *root[K, V]) notify(a *subscribers[K, V], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
-		a.waitlists.wake(k)
+		rt.wake(k)
 	}
 	return a.watchers != nil && a.watchers.notify(rt, k)
 }
@@ -292,38 +239,38 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 // notify tells each watcher of k at the cell that the table has now. If that is not the
 // cell that the caller has changed, then a later operation on k has told the watchers
 // since, or will, also of the death of the cell.
-func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
+func (set *watcherSet[K, V]) notify(rt *root[K, V], k hkey[K]) (awaited bool) {
 	var (
-		c      *cell[K]
+		c      *cell[K, V]
 		loaded bool
-		list   subscriptionList[K] // of c
-		few    [4]*subscription[K]
+		list   subscriptionList[K, V] // of c
+		few    [4]*subscription[K, V]
 		fresh  = few[:0] // of watchers that have none at c
 	)
-	tell := func(s *subscription[K]) {
+	tell := func(s *subscription[K, V]) {
 		if s.notify() {
 			awaited = true
 		} else {
 			s.unsubscribe() // its watcher has gone, and may not know this subscription
 		}
 	}
-	set.each(k, func(w *watcher[K]) {
+	set.each(k, func(w *watcher[K, V]) {
 		if !loaded {
 			if c, loaded = rt.cells.Load(k), true; c != nil {
-				list = subscriptionsOf(c.meta.Load())
+				list = c.meta.Load().subscribed()
 			}
 		}
 		switch s := list.of(w); {
 		case s != nil:
 			tell(s)
 		case c != nil:
-			fresh = append(fresh, &subscription[K]{watcher: w, key: k})
+			fresh = append(fresh, &subscription[K, V]{watcher: w, key: k})
 		}
 	})
 	if len(fresh) == 0 {
 		return awaited
 	}
-	fresh = slices.CompactFunc(byRank(fresh), func(a, b *subscription[K]) bool { return a.watcher == b.watcher })
+	fresh = slices.CompactFunc(byRank(fresh), func(a, b *subscription[K, V]) bool { return a.watcher == b.watcher })
 	for _, s := range subscribe(c, fresh) {
 		tell(s)
 	}
@@ -332,7 +279,7 @@ func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 
 // each calls f for the watchers that are told of k: for one with several topics that
 // have k, once for each. S may be nil.
-func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
+func (s *watcherSet[K, V]) each(k hkey[K], f func(*watcher[K, V])) {
 	if s == nil {
 		return
 	}
@@ -370,8 +317,8 @@ type member interface {
 	rank() uint64
 }
 
-func (w *watcher[K]) rank() uint64      { return w.number }
-func (s *subscription[K]) rank() uint64 { return s.watcher.number }
+func (w *watcher[K, V]) rank() uint64      { return w.number }
+func (s *subscription[K, V]) rank() uint64 { return s.watcher.number }
 
 // next returns the index in below that leads to rank.
 func (s *members[M]) next(rank uint64) uint64 { return rank >> s.shift % membersFan }

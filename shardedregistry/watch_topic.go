@@ -12,40 +12,36 @@ import (
 // prefixLength is a length that watched prefixes have.
 type prefixLength[K comparable] struct {
 	length int
-	text   func(K) string // a key as a string; the same function for all of one registry
-
-	// alone is ignores of a set that has no other topics. It does without the calls that
-	// convert keys and find the lengths.
-	alone func(*watcherSet[K]) func(hash uint64, key K) bool
+	text   func(K) string // a key as a string
 }
 
 // watcherSet is the watchers that have joined. It is immutable. Nil is the empty set.
-type watcherSet[K comparable] struct {
+type watcherSet[K comparable, V any] struct {
 	// Nearly every change reads this part alone: see ignores.
 	bitmap  topicBitmap       // of the topics
 	lengths []prefixLength[K] // of prefixes
 	whole   bool              // all is not empty
 	single  bool              // keys is not empty
 
-	all      *members[*watcher[K]] // those of all keys
-	keys     topicNode[K, K]       // those of single keys
-	prefixes []watchedPrefixes[K]  // those of prefixes, by their length
-	seed     maphash.Seed          // of the hashes of prefixes in the tries
-	joined   uint64                // so many watchers have joined
+	all      *members[*watcher[K, V]]     // those of all keys
+	keys     topicNode[K, *watcher[K, V]] // those of single keys
+	prefixes []watchedPrefixes[K, V]      // those of prefixes, by their length
+	seed     maphash.Seed                 // of the hashes of prefixes in the tries
+	joined   uint64                       // so many watchers have joined
 }
 
 // watchedPrefixes is the prefixes of one length that are watched.
-type watchedPrefixes[K comparable] struct {
+type watchedPrefixes[K comparable, V any] struct {
 	prefixLength[K]
-	topicNode[string, K]
+	topicNode[string, *watcher[K, V]]
 }
 
 // hash returns the hash of a prefix for a trie. Nobody can choose prefixes that collide.
-func (s *watcherSet[K]) hash(prefix string) uint64 { return maphash.String(s.seed, prefix) }
+func (s *watcherSet[K, V]) hash(prefix string) uint64 { return maphash.String(s.seed, prefix) }
 
 // with returns a copy of s with w.
-func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
-	next := new(watcherSet[K])
+func (s *watcherSet[K, V]) with(w *watcher[K, V]) *watcherSet[K, V] {
+	next := new(watcherSet[K, V])
 	if s != nil {
 		*next = *s
 	} else {
@@ -55,7 +51,7 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 	next.joined++
 	w.number = next.joined
 	if w.interest.all {
-		next.all = next.all.with([]*watcher[K]{w})
+		next.all = next.all.with([]*watcher[K, V]{w})
 		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
@@ -65,7 +61,7 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 	for prefix, by := range w.interest.prefixes {
 		i, ok := next.length(len(prefix))
 		if !ok {
-			next.prefixes = slices.Insert(next.prefixes, i, watchedPrefixes[K]{prefixLength: by})
+			next.prefixes = slices.Insert(next.prefixes, i, watchedPrefixes[K, V]{prefixLength: by})
 		}
 		at := &next.prefixes[i].topicNode
 		*at = at.with(next.hash(prefix), prefix, w, 0)
@@ -75,11 +71,11 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 }
 
 // without returns a copy of s without w, which may have left before.
-func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
+func (s *watcherSet[K, V]) without(w *watcher[K, V]) *watcherSet[K, V] {
 	if s == nil {
 		return nil
 	}
-	next := new(watcherSet[K])
+	next := new(watcherSet[K, V])
 	*next = *s
 	if w.interest.all {
 		next.all = next.all.without(w)
@@ -96,17 +92,17 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 		}
 	}
 	next.bitmap.spare -= w.interest.topics()
-	next.prefixes = slices.DeleteFunc(next.prefixes, func(p watchedPrefixes[K]) bool { return p.empty() })
+	next.prefixes = slices.DeleteFunc(next.prefixes, func(p watchedPrefixes[K, V]) bool { return p.empty() })
 	return next.completed()
 }
 
 // length returns the index of a length in prefixes, or where it belongs.
-func (s *watcherSet[K]) length(n int) (i int, ok bool) {
-	return slices.BinarySearchFunc(s.prefixes, n, func(p watchedPrefixes[K], n int) int { return p.length - n })
+func (s *watcherSet[K, V]) length(n int) (i int, ok bool) {
+	return slices.BinarySearchFunc(s.prefixes, n, func(p watchedPrefixes[K, V], n int) int { return p.length - n })
 }
 
 // completed returns s when it has set what ignores reads, or nil if s is empty.
-func (s *watcherSet[K]) completed() *watcherSet[K] {
+func (s *watcherSet[K, V]) completed() *watcherSet[K, V] {
 	s.whole, s.single, s.lengths = s.all != nil, !s.keys.empty(), nil
 	for i := range s.prefixes {
 		s.lengths = append(s.lengths, s.prefixes[i].prefixLength)
@@ -118,7 +114,7 @@ func (s *watcherSet[K]) completed() *watcherSet[K] {
 }
 
 // at returns the watchers of the prefix of key that has the length of p.
-func (s *watcherSet[K]) at(p *watchedPrefixes[K], key K) *members[*watcher[K]] {
+func (s *watcherSet[K, V]) at(p *watchedPrefixes[K, V], key K) *members[*watcher[K, V]] {
 	text := p.text(key)
 	if len(text) < p.length {
 		return nil
@@ -129,45 +125,28 @@ func (s *watcherSet[K]) at(p *watchedPrefixes[K], key K) *members[*watcher[K]] {
 	return p.find(s.hash(text), &text)
 }
 
-// ignores returns a function that reports whether no watcher is told of key, which has this
-// hash. The bitmap nearly always knows.
-func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
-	if !s.whole && !s.single && len(s.lengths) == 1 {
-		return s.lengths[0].alone(s)
+// ignores reports whether no watcher is told of key, which has this hash. The bitmap nearly
+// always knows.
+func (s *watcherSet[K, V]) ignores(hash uint64, key K) bool {
+	if s.whole || s.single && s.bitmap.has(hash) && s.hasKey(hash, key) {
+		return false
 	}
-	return func(hash uint64, key K) bool {
-		if s.whole || s.single && s.bitmap.has(hash) && s.hasKey(hash, key) {
+	for i := range s.lengths {
+		text := s.lengths[i].text(key)
+		if len(text) < s.lengths[i].length {
+			continue
+		}
+		text = text[:s.lengths[i].length]
+		if s.bitmap.has(textHash(s.bitmap.seed, text)) && s.hasPrefix(i, text) {
 			return false
 		}
-		for i := range s.lengths {
-			text := s.lengths[i].text(key)
-			if len(text) < s.lengths[i].length {
-				continue
-			}
-			text = text[:s.lengths[i].length]
-			if s.bitmap.has(textHash(s.bitmap.seed, text)) && s.hasPrefix(i, text) {
-				return false
-			}
-		}
-		return true
 	}
+	return true
 }
 
-// ignoresBeginnings is ignores of a set that has prefixes of one length only.
-func ignoresBeginnings[K ~string](s *watcherSet[K]) func(uint64, K) bool {
-	length := s.lengths[0].length
-	return func(_ uint64, key K) bool {
-		if len(key) < length {
-			return true
-		}
-		text := string(key[:length])
-		return !s.bitmap.has(textHash(s.bitmap.seed, text)) || !s.hasPrefix(0, text)
-	}
-}
+func (s *watcherSet[K, V]) hasKey(hash uint64, key K) bool { return s.keys.find(hash, &key) != nil }
 
-func (s *watcherSet[K]) hasKey(hash uint64, key K) bool { return s.keys.find(hash, &key) != nil }
-
-func (s *watcherSet[K]) hasPrefix(i int, text string) bool {
+func (s *watcherSet[K, V]) hasPrefix(i int, text string) bool {
 	return s.prefixes[i].find(s.hash(text), &text) != nil
 }
 
@@ -243,7 +222,7 @@ func word32(s string) uint64 {
 }
 
 // marked returns a bitmap of the topics of s and of w, which has just been added to s.
-func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
+func (s *watcherSet[K, V]) marked(w *watcher[K, V]) topicBitmap {
 	next := s.bitmap
 	if next.spare -= w.interest.topics(); next.spare < 0 {
 		return s.newBitmap()
@@ -259,7 +238,7 @@ func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
 }
 
 // newBitmap returns a bitmap of the topics of s.
-func (s *watcherSet[K]) newBitmap() topicBitmap {
+func (s *watcherSet[K, V]) newBitmap() topicBitmap {
 	b, n := topicBitmap{seed: s.bitmap.seed}, 0
 	s.eachHash(func(uint64) { n++ })
 	b.words = make([]uint64, min(max(ceilPowerOfTwo(n*bitsPerTopic/64+1), minBitmapWords), maxBitmapWords))
@@ -269,9 +248,9 @@ func (s *watcherSet[K]) newBitmap() topicBitmap {
 }
 
 // eachHash calls f with the hash of each topic for the bitmap.
-func (s *watcherSet[K]) eachHash(f func(hash uint64)) {
-	s.keys.each(func(t *watchedTopic[K, K]) { f(t.hash) })
+func (s *watcherSet[K, V]) eachHash(f func(hash uint64)) {
+	s.keys.each(func(t *watchedTopic[K, *watcher[K, V]]) { f(t.hash) })
 	for i := range s.prefixes {
-		s.prefixes[i].each(func(t *watchedTopic[string, K]) { f(textHash(s.bitmap.seed, t.topic)) })
+		s.prefixes[i].each(func(t *watchedTopic[string, *watcher[K, V]]) { f(textHash(s.bitmap.seed, t.topic)) })
 	}
 }

@@ -1,9 +1,7 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
-
 // word is the version of a record and three flags: whether the record is a
-// deletion, whether it is the last field of a datedRecord, and whether it is the
+// deletion, whether it is dated, and whether it is the
 // deletion of what has expired.
 //
 //	63                     3    2        1      0
@@ -38,14 +36,3 @@ func (w word) intent() bool     { return w&(deadBit|datedBit|expiredBit) == inte
 // changed and deleted return the next word of a live record's key.
 func (w word) changed() word { return w&^datedBit + 1<<versionShift }
 func (w word) deleted() word { return w.changed() | deadBit }
-
-// record is what a key holds at one version. It is immutable once published,
-// published at most once, and never reused, so equal pointers mean that
-// nothing changed in between.
-//
-// It is a part of something larger: further parts lie before it, see layout and
-// datedRecord, and, if it is live, its value comes after it, see boxed.
-type record struct {
-	_ [0]atomics.Uint64 // lies as that does, on 32-bit machines too
-	word
-}
