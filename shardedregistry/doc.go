@@ -37,8 +37,9 @@
 //	Renew                                lock-free; blocking on a mutex if it brings the
 //	                                     deadline forward
 //	Compute                              as Put, or, if it deletes, as Delete
-//	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
-//	    DeleteFunc Clear Replace         never while the loop's body runs
+//	All Entries Keys IndexValues         blocking on one bucket's mutex at a time,
+//	    Snapshot DeleteFunc Clear        never while the loop's body runs
+//	    Replace
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
@@ -95,8 +96,8 @@
 // Loops may be given filters: [Keys], [Prefix], [Matching]. A loop that watches other keys costs a change a
 // hash, however many there are.
 //
-// With Config.History, [Registry.WatchFrom] begins after a [Revision]: that of a [Snapshot], or of the last
-// change that the caller has seen. If too much has changed since, it ends with an error that matches
+// With Config.History, [Registry.WatchFrom] begins after a [Revision]: that of a [Snapshot], of the last change
+// that the caller has seen, or [Registry.Revision], that of the last change that there was. If too much has changed since, it ends with an error that matches
 // [ErrCompacted].
 //
 // [Registry.Stream] yields every change, once and in order. If more changes wait for the loop than a given

@@ -93,7 +93,7 @@ func TestRestoreIsRemembered(t *testing.T) {
 		r := restored(t, c, 0, entry{"a", 1, 1}, entry{"b", 2, 70}, entry{"c", 3, 3})
 		mustPut(t, r, "c", 4)
 		mustPut(t, r, "d", 5)
-		for _, begin := range []shardedregistry.Revision{0, revision(r) - 4} {
+		for _, begin := range []shardedregistry.Revision{0, r.Revision() - 4} {
 			var got []entry
 			for c, err := range r.WatchFrom(t.Context(), begin) {
 				if err != nil {

@@ -23,11 +23,6 @@ func remembering(n int) *shardedregistry.Registry[string, int] {
 	return shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, History: n})
 }
 
-// revision returns the revision of the last change.
-func revision[K comparable, V any](r *shardedregistry.Registry[K, V]) shardedregistry.Revision {
-	return r.Snapshot().Revision()
-}
-
 // since returns the changes that there are after a revision, less that revision.
 func since(r *shardedregistry.Registry[string, int], after shardedregistry.Revision, filters ...shardedregistry.Filter[string]) (all []string, err error) {
 	rr := shardedregistry.OpenRevisions(r, after, filters...)
@@ -49,13 +44,16 @@ func wantSince(t testing.TB, r *shardedregistry.Registry[string, int], after sha
 	if got, err := since(r, after); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v is yielded, want %q", got, err, want)
 	}
+	if now, cut := r.Revision(), r.Snapshot().Revision(); now != cut {
+		t.Errorf("the revision is %d, and that of a snapshot %d", now, cut)
+	}
 }
 
 // Each method that changes a key gives its change the next revision, and a loop yields
 // those that say what their keys hold.
 func TestWatchFrom(t *testing.T) {
 	r := remembering(64)
-	begin := revision(r)
+	begin := r.Revision()
 	wantSince(t, r, begin)
 	mustPut(t, r, "a", 1)
 	r.Create("b", 1)
@@ -68,7 +66,7 @@ func TestWatchFrom(t *testing.T) {
 	createOrUpdate(r, "c", func(int, bool) (int, error) { return 0, errTest })
 	r.GetOrCreate("d", answer(6, nil))
 	r.Get("d")
-	middle := revision(r)
+	middle := r.Revision()
 	wantSince(t, r, begin, "2: b=1@1", "4: a=3@3", "5: c=1@1", "6: d=6@1")
 	r.Delete("a")
 	r.DeleteIf("b", 1)
@@ -80,9 +78,9 @@ func TestWatchFrom(t *testing.T) {
 	r.Put("a", 9)
 	r.Delete("a")
 	wantSince(t, r, middle, "1: a gone@4", "2: b gone@2", "3: c gone@2", "6: a gone@7") // absent both times
-	wantSince(t, r, revision(r))
-	if _, ok := r.Delete("a"); ok || revision(r) != middle+6 {
-		t.Errorf("the revision is %d after %d", revision(r), middle)
+	wantSince(t, r, r.Revision())
+	if _, ok := r.Delete("a"); ok || r.Revision() != middle+6 {
+		t.Errorf("the revision is %d after %d", r.Revision(), middle)
 	}
 }
 
@@ -90,7 +88,7 @@ func TestWatchFrom(t *testing.T) {
 func TestWatchFromResumes(t *testing.T) {
 	r := remembering(1024)
 	view := map[string]int{}
-	at := revision(r)
+	at := r.Revision()
 	for i := range 300 {
 		mustPut(t, r, key(i%17), i)
 		if i%5 == 0 {
@@ -106,7 +104,7 @@ func TestWatchFromResumes(t *testing.T) {
 			}
 			apply(view, []event{c.Event})
 			at = c.Revision
-			if left--; left < 0 || c.Revision == revision(r) {
+			if left--; left < 0 || c.Revision == r.Revision() {
 				break
 			}
 		}
@@ -135,7 +133,7 @@ func TestCompaction(t *testing.T) {
 			size *= 2
 		}
 		r := remembering(n)
-		begin := revision(r)
+		begin := r.Revision()
 		for i := range 3 * size {
 			if i == size {
 				for j := range size {
@@ -143,7 +141,7 @@ func TestCompaction(t *testing.T) {
 				}
 			}
 			mustPut(t, r, key(i), i)
-			after := revision(r) - shardedregistry.Revision(min(i+1, size))
+			after := r.Revision() - shardedregistry.Revision(min(i+1, size))
 			wantLen(t, r, after, min(i+1, size))
 			if _, err := since(r, after-1); after > begin {
 				want := &shardedregistry.CompactedError{Revision: after - 1, Oldest: after}
@@ -172,7 +170,7 @@ func wantLen(t testing.TB, r *shardedregistry.Registry[string, int], after shard
 // is right.
 func TestWatchFromIsOvertaken(t *testing.T) {
 	r := remembering(4)
-	begin := revision(r)
+	begin := r.Revision()
 	mustPut(t, r, "a", 0)
 	var got []string
 	for c, err := range r.WatchFrom(t.Context(), begin) {
@@ -201,7 +199,7 @@ func TestUnknownRevision(t *testing.T) {
 		mustPut(t, other, "a", i)
 	}
 	for name, at := range map[string]shardedregistry.Revision{
-		"the future": revision(r) + 1, "the past": revision(r) - 4, "another registry": revision(other), "one": 1,
+		"the future": r.Revision() + 1, "the past": r.Revision() - 4, "another registry": other.Revision(), "one": 1,
 		"the largest": ^shardedregistry.Revision(0),
 	} {
 		_, err := since(r, at)
@@ -242,7 +240,7 @@ func TestWatchFromTheBeginning(t *testing.T) {
 // the versions of a key increase with the revisions.
 func TestLateChangesAreNotRemembered(t *testing.T) {
 	r := remembering(16)
-	begin := revision(r)
+	begin := r.Revision()
 	mustPut(t, r, "a", 1)
 	late := shardedregistry.Stored(r, "a", 2)
 	mustPut(t, r, "a", 3)
@@ -268,7 +266,7 @@ func TestLateChangesAreNotRemembered(t *testing.T) {
 // Filters.
 func TestWatchFromFiltered(t *testing.T) {
 	r := remembering(64)
-	begin := revision(r)
+	begin := r.Revision()
 	for i, k := range someKeys {
 		mustPut(t, r, k, i)
 	}
@@ -433,7 +431,7 @@ func TestWatchFromWithAllOfConfig(t *testing.T) {
 		History: 8, Transitions: true, Normalize: normalize,
 		Indexes: map[string]func(string, []int) []string{"all": func(string, []int) []string { return []string{"one"} }},
 	})
-	begin := revision(r)
+	begin := r.Revision()
 	mustPut(t, r, "A", []int{1})
 	mustPut(t, r, "b", []int{2})
 	r.Delete("B")
@@ -451,11 +449,11 @@ func TestWatchFromWithAllOfConfig(t *testing.T) {
 // A registry without History has no revisions.
 func TestNoHistory(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
-	if revision(&r) != 0 {
+	if r.Revision() != 0 {
 		t.Error("an empty registry has a revision")
 	}
 	mustPut(t, &r, "a", 1)
-	if revision(&r) != 0 {
+	if r.Revision() != 0 {
 		t.Error("a registry without History has a revision")
 	}
 	for text, do := range map[string]func(){
