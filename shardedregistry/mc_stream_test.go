@@ -71,8 +71,8 @@ func TestStreamProtocols(t *testing.T) {
 		{"deleted", bounded, with7, threads{{remove}}, 2, 2, 1},
 		{"comes and goes", bounded, empty, threads{{create(1), remove}}, 1, 2, 1},
 		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 2, 3, 1},
-		{"one deletes, another creates", bounded, with7, threads{{remove}, {upsert(5)}}, 0, 0, 1},
-		{"one deletes, another creates and changes", once, with7, threads{{remove}, {upsert(5), put(6)}}, 0, 0, 1},
+		{"one deletes, another creates", bounded, with7, threads{{remove}, {appends(5)}}, 0, 0, 1},
+		{"one deletes, another creates and changes", once, with7, threads{{remove}, {appends(5), put(6)}}, 0, 0, 1},
 		{"two streams of a change", once, with7, threads{{put(1)}}, 2, 2, 2},
 		{"two streams of changes", once, with7, threads{{put(1)}, {put(2)}}, 2, 3, 2},
 		{"two streams of a new life", once, with7, threads{{remove, create(5)}}, 2, 3, 2},
@@ -146,8 +146,8 @@ func TestStreamBegins(t *testing.T) {
 		{"two change several times", bounded, with7, threads{{put(1), put(3)}, {put(2), put(4)}}},
 		{"created", mc.Config{}, empty, threads{{create(1)}}},
 		{"deleted and created", bounded, with7, threads{{remove, create(5)}}},
-		{"one deletes, another creates", bounded, with7, threads{{remove}, {upsert(5)}}},
-		{"two delete and create", mc.Config{Mode: mc.Bounded, Preemptions: 1}, with7, threads{{remove, upsert(6)}, {upsert(5), remove}}},
+		{"one deletes, another creates", bounded, with7, threads{{remove}, {appends(5)}}},
+		{"two delete and create", mc.Config{Mode: mc.Bounded, Preemptions: 1}, with7, threads{{remove, appends(6)}, {appends(5), remove}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "Stream: Lookup")
@@ -227,8 +227,8 @@ func TestStreamEnds(t *testing.T) {
 		{"changes", once, with7, threads{{put(1)}, {put(2)}}, true},
 		{"create", mc.Config{}, empty, threads{{create(1)}}, false},
 		{"delete", mc.Config{}, with7, threads{{remove}}, false},
-		{"delete and create", once, with7, threads{{remove}, {upsert(5)}}, true},
-		{"delete, create and change", once, with7, threads{{remove, upsert(5)}, {upsert(1)}}, true},
+		{"delete and create", once, with7, threads{{remove}, {appends(5)}}, true},
+		{"delete, create and change", once, with7, threads{{remove, appends(5)}, {appends(1)}}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "leave")
