@@ -236,6 +236,9 @@ func (s *watchRun) note(key string, version int, h held) {
 		require.Equal(s.t, s.latest[key]+1, version)
 	}
 	require.Greater(s.t, version, s.latest[key])
+	if h.deleted {
+		h.value = s.past[key][s.latest[key]].value // the last one
+	}
 	s.past[key][version], s.latest[key] = h, version
 	for _, w := range s.loops {
 		if w.filter.accepts(key) {

@@ -185,7 +185,7 @@ func TestComputeIsToldOf(t *testing.T) {
 		{2, shardedregistry.UpdateOp, nil, []event{{"a", 2, 2, false, false}}, 1, 0},
 		{3, shardedregistry.CancelOp, nil, nil, 1, 0},
 		{3, shardedregistry.UpdateOp, errTest, nil, 1, 0},
-		{4, shardedregistry.DeleteOp, nil, []event{{"a", 0, 3, true, false}}, 0, 0},
+		{4, shardedregistry.DeleteOp, nil, []event{{"a", 2, 3, true, false}}, 0, 0},
 	} {
 		_, _, err := r.Compute("a", asks(step.v, step.op, step.err))
 		if err != step.err || found(0) != step.even || found(1) != step.odd {

@@ -37,8 +37,9 @@
 //	Renew                                lock-free; blocking on a mutex if it brings the
 //	                                     deadline forward
 //	Compute                              as Put, or, if it deletes, as Delete
-//	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
-//	    DeleteFunc Clear Replace         never while the loop's body runs
+//	All Entries Keys IndexValues         blocking on one bucket's mutex at a time,
+//	    Snapshot DeleteFunc Clear        never while the loop's body runs
+//	    Replace
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
 //	Watch WatchSnapshot WatchFrom Wait   blocking: they wait for changes; nobody waits for them

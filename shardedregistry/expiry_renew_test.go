@@ -58,7 +58,7 @@ func TestRenew(t *testing.T) {
 					synctest.Wait()
 					for loop, events := range got { // that of WatchFrom may show what was there before
 						for _, e := range *events {
-							if e != (event{"k", 1, version, false, false}) && (ttl == never || e != event{"k", 0, version + 1, true, true}) {
+							if e != (event{"k", 1, version, false, false}) && (ttl == never || e != event{"k", 1, version + 1, true, true}) {
 								t.Errorf("%s: %s yields %v", name, loop, *events)
 							}
 						}
@@ -147,7 +147,7 @@ func TestRenewHelps(t *testing.T) {
 			cancel()
 			synctest.Wait()
 			for loop, events := range got {
-				if !slices.Contains(*events, event{"k", 0, version + 1, true, true}) {
+				if !slices.Contains(*events, event{"k", 1, version + 1, true, true}) {
 					t.Errorf("%s: %s yields %v", name, loop, *events)
 				}
 			}

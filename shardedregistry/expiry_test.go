@@ -124,7 +124,7 @@ func TestExpiry(t *testing.T) {
 				}
 				cancel()
 				synctest.Wait()
-				want := event{Key: "k", Version: e.Version + 1, Deleted: true, Expired: true}
+				want := event{Key: "k", Value: 1, Version: e.Version + 1, Deleted: true, Expired: true}
 				for loop, events := range got {
 					if last := (*events)[len(*events)-1]; last != want {
 						t.Errorf("%s,%s: %s ends with %v, want %v", way, name, loop, last, want)
@@ -200,9 +200,9 @@ func TestDeletedIsNotExpired(t *testing.T) {
 			if loop == "WatchSnapshot" {
 				continue // Watch, but for the snapshot
 			}
-			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true}, event{"k", 2, 3, false, false},
-				event{"k", 0, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 0, 6, true, false},
-				event{"k", 4, 7, false, false}, event{"k", 0, 8, true, false})
+			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 1, 2, true, true}, event{"k", 2, 3, false, false},
+				event{"k", 2, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 3, 6, true, false},
+				event{"k", 4, 7, false, false}, event{"k", 4, 8, true, false})
 		}
 	})
 }

@@ -28,6 +28,19 @@ func (r *Registry[K, V]) All() iter.Seq2[K, V] {
 // a time. It takes effect, for each key, when that key's record is read.
 func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 
+// Keys is All without values: it returns an iterator over the keys.
+//
+// Keys is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		if rt := r.root.Load(); rt != nil {
+			// LP(Keys): visit has read the record.
+			rt.visit(func(k hkey[K], _ *cell[K, V], _ *record[K, V]) bool { return yield(k.Key) })
+		}
+	}
+}
+
 // each is not a function literal in Entries, because the compiler would not
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {

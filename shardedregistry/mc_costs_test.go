@@ -58,10 +58,10 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of an absent key", sharing(func(r *names) { r.Get("gone") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "Peek", sharing(func(r *names) { r.Peek("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Lookup", sharing(func(r *names) { r.Lookup("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
-	mc.CheckCost(t, "Update", sharing(func(r *names) { r.Update("a", add) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.04, 46.13)
-	mc.CheckCost(t, "Lookup, and UpdateIf", sharing(func(r *names) { e, _ := r.Lookup("a"); r.UpdateIf("a", e.Version, 8) }), mc.Cost{Loads: 6, RMWs: 1, TableReads: 2}, 1.5, 1.88, 1.98)
+	mc.CheckCost(t, "Update", sharing(func(r *names) { r.Update("a", add) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
+	mc.CheckCost(t, "Lookup, and UpdateIf", sharing(func(r *names) { e, _ := r.Lookup("a"); r.UpdateIf("a", e.Version, 8) }), mc.Cost{Loads: 6, RMWs: 1, TableReads: 2}, 1.25, 1.44, 1.49)
 	mc.CheckCost(t, "UpdateIf of another version", sharing(func(r *names) { r.UpdateIf("a", 1<<40, 8) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
-	mc.CheckCost(t, "Put of a present key", sharing(func(r *names) { r.Put("a", 8) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.04, 46.13)
+	mc.CheckCost(t, "Put of a present key", sharing(func(r *names) { r.Put("a", 8) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
 	mc.CheckCost(t, "Create of a present key", sharing(func(r *names) { r.Create("a", 8) }), mc.Cost{Loads: 4, TableReads: 1}, 0)
 	mc.CheckCost(t, "Create", eachKey(func(r *names, fresh string) { r.Create(fresh, 8) }), mc.Cost{Loads: 5, RMWs: 2, TableReads: 1, TableWrites: 1}, 4.06, 4.89, 5.3)
 	mc.CheckCost(t, "Create, and Delete", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Delete(fresh) }), mc.Cost{Loads: 12, RMWs: 5, TableReads: 2, TableWrites: 2}, 4.1, 5.14, 6.95)
@@ -73,7 +73,7 @@ func TestCosts(t *testing.T) {
 		tx.Put("a", a-1)
 		return tx.Put("b", b+1)
 	}
-	mc.CheckCost(t, "Transact of two keys", sharing2(func(r *names) { r.Transact(transfer) }), mc.Cost{Loads: 13, RMWs: 5, TableReads: 2}, 12.00, 62.64, 468.37)
+	mc.CheckCost(t, "Transact of two keys", sharing2(func(r *names) { r.Transact(transfer) }), mc.Cost{Loads: 13, RMWs: 5, TableReads: 2}, 14.25, 79.09, 644.87)
 	mc.CheckCost(t, "Transact that reads two keys", sharing2(func(r *names) {
 		r.Transact(func(tx *shardedregistry.Tx[string, int]) error { tx.Get("a"); tx.Get("b"); return nil })
 	}), mc.Cost{Loads: 5, TableReads: 2}, 0)
@@ -123,7 +123,7 @@ func TestSurfaceCosts(t *testing.T) {
 		return v + 1, shardedregistry.UpdateOp, nil
 	}
 	mc.CheckCost(t, "Compute that leaves the key", sharing(func(r *names) { r.Compute("a", keep) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
-	mc.CheckCost(t, "Compute of a present key", sharing(func(r *names) { r.Compute("a", count) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.04, 46.13)
+	mc.CheckCost(t, "Compute of a present key", sharing(func(r *names) { r.Compute("a", count) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
 	mc.CheckCost(t, "DeleteFunc that matches nothing", sharing(func(r *names) {
 		r.DeleteFunc(func(string, int) bool { return false })
 	}), mc.Cost{Loads: 3, TableReads: 2}, 0)
@@ -150,7 +150,7 @@ func TestSnapshotCosts(t *testing.T) {
 	if got, want := mc.Measure(func() { r.Get("a") }), (mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}); got != want {
 		t.Errorf("Get that finds a record undated costs %v, want %v", got, want)
 	}
-	mc.CheckCost(t, "Put of a present key", joining(func(r *names) { r.Put("a", 9) }), mc.Cost{Loads: 12, Stores: 1, RMWs: 3, TableReads: 1}, 5, 16.18, 231.01)
+	mc.CheckCost(t, "Put of a present key", joining(func(r *names) { r.Put("a", 9) }), mc.Cost{Loads: 12, Stores: 1, RMWs: 3, TableReads: 1}, 5, 27.25, 251.03)
 	mc.CheckCost(t, "Create, and Delete", func() func(int) {
 		r := newNames()
 		shardedregistry.Join(r)
@@ -159,5 +159,5 @@ func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Snapshot of two keys", func() func(int) {
 		r := twoKeys(both7)()
 		return func(int) { r.Snapshot() }
-	}, mc.Cost{Loads: 19, RMWs: 4, TableReads: 4}, 6, 38, 486)
+	}, mc.Cost{Loads: 19, RMWs: 4, TableReads: 4}, 6, 34, 482)
 }

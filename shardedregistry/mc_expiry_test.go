@@ -94,7 +94,7 @@ func TestExpiryProtocols(t *testing.T) {
 		{"delete and create", mc.Config{}, with77, threads{{expires}, {remove, create(79)}}},
 		{"create again", mc.Config{}, with77, threads{{expires, create(5)}, {create(6), lookup}}},
 		{"create what expires", mc.Config{}, empty, threads{{create(77), expires}, {create(78), expires}}},
-		{"DeleteMatching", mc.Config{}, with77, threads{{expires}, {matching(80)}, {get}}},
+		{"DeleteFunc", mc.Config{}, with77, threads{{expires}, {matching(80)}, {get}}},
 
 		{"Renew", mc.Config{}, with77, threads{{expires, lookup}, {renew(1, forever), lookup}}},
 		{"two Renew", mc.Config{}, with77, threads{{expires}, {renew(1, forever)}, {renew(1, 0)}}},

@@ -31,7 +31,7 @@ func overtaken(t *testing.T, cfg mc.Config, want error, runs int, fn func(r *sha
 		})
 		m.Go(func() {
 			for range others {
-				if _, err := r.Put("a", 1); err != nil {
+				if _, err := r.Put("a", 1); err != nil && want == nil { // a selfish one overtakes it as often as the bound is here
 					m.Failf("the other's Put = %v", err)
 				}
 			}

@@ -69,7 +69,7 @@ func TestWatchFromProtocols(t *testing.T) {
 		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
 		{"deleted", mc.Config{}, with7, threads{{remove}}, 2},
 		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3},
-		{"created by another", bounded, with7, threads{{remove}, {upsert(5)}}, 0},
+		{"created by another", bounded, with7, threads{{remove}, {appends(5)}}, 0},
 		{"comes and goes", bounded, with7, threads{{remove}, {put(5), remove}}, 0},
 		{"read by a transaction", bounded, a2b2, threads{{put(1)}, {copies("a", "b")}}, 0},
 		{"read by a transaction that may abort", bounded, a2b2, threads{{put(1)}, {copies("a", "b")}, {other(put(3))}}, 0},

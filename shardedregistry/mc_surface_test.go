@@ -183,7 +183,7 @@ func TestRefProtocols(t *testing.T) {
 		{"a reader of three lives", seen, threads{{remove, create(5), remove, create(6)}, {rGet, rGet}}, mc.Config{}},
 		{"beside updates", seen, threads{{update(1), rGet}, {update(2), rLookup}}, mc.Config{}},
 		{"beside update, delete and create", seen, threads{{update(1), rGet}, {remove}, {create(5)}}, mc.Config{}},
-		{"beside upsert and delete", seen, threads{{upsert(1), rLookup}, {remove, rGet}}, mc.Config{}},
+		{"beside Compute and delete", seen, threads{{appends(1), rLookup}, {remove, rGet}}, mc.Config{}},
 		{"a later life", deleted, threads{{create(5), remove}, {rGet, rGet}}, mc.Config{}},
 		{"two forget", seen, threads{{remove}, {rGet, rGet}, {rGet}}, mc.Config{}},
 		{"beside two that delete", seen, threads{{remove, rGet}, {remove}, {create(5)}}, mc.Config{}},

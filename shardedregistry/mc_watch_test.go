@@ -257,7 +257,7 @@ func TestWatchEndsBesideAnother(t *testing.T) {
 	}{
 		{"delete", bounded, threads{{remove}}, false, 4},
 		{"delete what is known", bounded, threads{{remove}}, true, 4},
-		{"delete and create what is known", mc.Config{Mode: mc.Bounded, Preemptions: 1}, threads{{remove}, {upsert(5), update(6)}}, true, 0},
+		{"delete and create what is known", mc.Config{Mode: mc.Bounded, Preemptions: 1}, threads{{remove}, {appends(5), update(6)}}, true, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			others := []string{"leave"}

@@ -12,7 +12,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // and used by any number of goroutines; copies share what they remember.
 //
 // A Ref keeps its registry alive with all that is in it, and its key. If that was
-// deleted, it keeps a record without a value until it or a copy is next used.
+// deleted, it keeps the last value until it or a copy is next used.
 // If the key was deleted and created again while a snapshot was being taken, it
 // also keeps the values before that which that needed.
 //

@@ -108,7 +108,7 @@ func TestRefInvalid(t *testing.T) {
 	wantAbsent(t, new(shardedregistry.Registry[any, int]).Ref([]int{1}))
 }
 
-// A Ref whose key is gone keeps none of its values, also if a snapshot needed
+// A Ref whose key is gone keeps none of its values once it is used, also if a snapshot needed
 // them for a while.
 func TestRefKeepsNoValue(t *testing.T) {
 	for name, during := range map[string]bool{"quiet": false, "while a snapshot is taken": true} {
@@ -128,6 +128,9 @@ func TestRefKeepsNoValue(t *testing.T) {
 			r.Delete("a")
 			if leave(); !shardedregistry.Remembers(ref) {
 				t.Error("the Ref has forgotten its cell by itself: the test does not see what it should")
+			}
+			if _, ok := ref.Get(); ok {
+				t.Error("the key is there")
 			}
 			collected(t, func() bool { return gone.Value() == nil })
 			runtime.KeepAlive(ref)

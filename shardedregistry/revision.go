@@ -16,6 +16,18 @@ import (
 // The revisions of the changes of one key follow the order of these changes.
 type Revision uint64
 
+// Revision returns the revision of the last change. A loop over WatchFrom that
+// begins there yields all that changes from now on; a change whose call has
+// returned is before it. Without Config.History it is 0.
+//
+// Revision is wait-free. It takes effect when the number of changes is read.
+func (r *Registry[K, V]) Revision() Revision {
+	if rt := r.root.Load(); rt != nil && rt.history != nil {
+		return rt.history.revision() // LP(Revision): last is read
+	}
+	return 0
+}
+
 const (
 	revisionBits = 48 // that count changes
 	maxHistory   = 1 << 24

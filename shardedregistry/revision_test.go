@@ -47,6 +47,9 @@ func wantSince(t testing.TB, r *shardedregistry.Registry[string, int], after sha
 	if got, err := since(r, after); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v is yielded, want %q", got, err, want)
 	}
+	if now, cut := r.Revision(), r.Snapshot().Revision(); now != cut {
+		t.Errorf("the revision is %d, and that of a snapshot %d", now, cut)
+	}
 }
 
 // Each method that changes a key gives its change the next revision, and a loop yields

@@ -18,19 +18,6 @@ type Change[K comparable, V any] struct {
 	Bookmark bool
 }
 
-// Revision returns the revision of the last change of any key that is remembered, or 0
-// without Config.History. A loop over WatchFrom that begins after it yields each change
-// whose call begins after Revision has returned.
-//
-// Revision is wait-free. It takes effect by one load.
-func (r *Registry[K, V]) Revision() Revision {
-	// LP(Revision): this load.
-	if rt := r.root.Load(); rt != nil && rt.history != nil {
-		return rt.history.revision()
-	}
-	return 0
-}
-
 // WatchFrom returns an iterator over all changes since a revision, and those from now
 // on, in a registry that was made with Config.History. Where a loop over Watch skips what
 // a key held only for a while, a loop over WatchFrom yields it. It is also for a caller that

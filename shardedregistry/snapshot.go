@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -133,6 +134,9 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 		}
 	}
 }
+
+// Keys is All without values: it returns an iterator over the keys.
+func (s *Snapshot[K, V]) Keys() iter.Seq[K] { return slices.Values(s.keys[:len(s.records)]) }
 
 // Entries is All with versions: it returns an iterator over what the keys held.
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {

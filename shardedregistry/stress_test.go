@@ -123,7 +123,7 @@ func TestStressVersions(t *testing.T) {
 							return v + 1, nil
 						})
 						if err != nil {
-							t.Errorf("Upsert = %v", err)
+							t.Errorf("Compute = %v", err)
 						}
 						if created {
 							births[k].Add(1)

@@ -359,7 +359,7 @@ func TestTransactRejected(t *testing.T) {
 }
 
 func TestTransactionSize(t *testing.T) {
-	if n := shardedregistry.TransactionSize(); n > 128 {
-		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 128", n)
+	if n := shardedregistry.TransactionSize(); n > 288 {
+		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 288", n)
 	}
 }

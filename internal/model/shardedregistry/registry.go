@@ -197,7 +197,7 @@ func (r *Registry) Delete(given string) (Entry, bool) {
 	if ok {
 		delete(r.live, e.Key)
 		delete(r.deadlines, e.Key)
-		r.gone[e.Key] = Event{Key: e.Key, Version: e.Version + 1, Deleted: true}
+		r.gone[e.Key] = Event{Key: e.Key, Value: e.Value, Version: e.Version + 1, Deleted: true}
 		r.floors[r.shard(e.Key)] = max(r.floors[r.shard(e.Key)], e.Version+1)
 	}
 	return e, ok
