@@ -69,12 +69,11 @@ var excused = []excuse{
 	{"cowchangeset.", "cowchangeset.Tracker.startStored", "with a Store"},
 	{"oncecache.", "", "and otherwise blocking"}, // than if there is a value, or none: which calls are made then, a reader has to see
 	{"oncecache.Lease.", "oncecache.root.dispose", "calls Config.Close"},
-	{"shardedregistry.", "shardedregistry.constrained.", "indexes"},
+	{"shardedregistry.", "shardedregistry.constraints.", "indexes"},
 	{"shardedregistry.", "shardedregistry.expiry.oversee", "TTL"},
 	{"shardedregistry.", "shardedregistry.expiry.watch", "the timer looks"},
 	{"shardedregistry.", "shardedregistry.killExpired", "expires meanwhile"},
 	{"shardedregistry.", "shardedregistry.use.finish", "helps a transaction"},
-	{"shardedregistry.", "shardedregistry.use.abort", "helps a transaction"},
 	{"shardedregistry.", "shardedregistry.root.begin", "otherwise blocking"},
 	{"shardedregistry.", "shardedregistry.target.create", "otherwise blocking"},
 	{"shardedregistry.Registry.Update", "shardedregistry.target.create", ""}, // it creates nothing: change.create is false
