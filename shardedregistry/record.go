@@ -1,6 +1,8 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // record is what a key holds at one version. It is immutable once published, but for what
 // is in ext, published at most once, and never reused, so equal pointers mean that nothing
@@ -107,3 +109,40 @@ func (r *record[K, V]) indexKeys() []indexKey {
 
 // entry returns the entry of a key that holds r.
 func (r *record[K, V]) entry(key K) Entry[K, V] { return Entry[K, V]{key, r.value, r.version()} }
+
+// word is the version of a record and three flags: whether the record is a
+// deletion, whether it is dated, and whether it is the
+// deletion of what has expired.
+//
+//	63                     3    2        1      0
+//	+------------------------+---------+-------+------+
+//	| version                | expired | dated | dead |
+//	+------------------------+---------+-------+------+
+//
+// Every change of a key adds one to the version. It would wrap after 2^61
+// changes.
+type word uint64
+
+const (
+	deadBit word = 1 << iota
+	datedBit
+	expiredBit
+
+	versionShift = iota
+)
+
+// intentBits is what the word of an intent has of these flags, and that of no record:
+// only what is dead has expired. The other bits are the intent's own.
+const intentBits = datedBit | expiredBit
+
+// firstWord is the word of a key that is created above version last.
+func firstWord(last Version) word { return word(last+1) << versionShift }
+
+func (w word) version() Version { return Version(w >> versionShift) }
+func (w word) dead() bool       { return w&deadBit != 0 }
+func (w word) expired() bool    { return w&expiredBit != 0 }
+func (w word) intent() bool     { return w&(deadBit|datedBit|expiredBit) == intentBits }
+
+// changed and deleted return the next word of a live record's key.
+func (w word) changed() word { return w&^datedBit + 1<<versionShift }
+func (w word) deleted() word { return w.changed() | deadBit }

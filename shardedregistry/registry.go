@@ -1,7 +1,10 @@
 package shardedregistry
 
 import (
+	"errors"
+	"iter"
 	"runtime"
+	"strconv"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -244,4 +247,280 @@ func (r *Registry[K, V]) install() *root[K, V] {
 		return rt
 	}
 	return r.root.Install(newRoot[K, V](defaultShards(runtime.GOMAXPROCS(0)), nil))
+}
+
+// Peek returns a pointer to the value of key, or nil if key is absent. It copies
+// nothing, so it is quicker than Get if the value has many words. All readers share
+// the value: it must not be modified. It never changes either; an operation that
+// changes key stores another.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if key is
+// absent, when the table is read or the key's last record was stored.
+func (r *Registry[K, V]) Peek(key K) *V {
+	rt := r.root.Load()
+	if rt == nil {
+		return nil
+	}
+	if !rt.open {
+		return peek(rt, key)
+	}
+	// LP(Peek): the table is read, or the record.
+	c, _ := rt.cells.Find(&rt.keys, key)
+	if c == nil {
+		return nil
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
+			return nil
+		}
+	}
+	return &rec.value
+}
+
+// peek is Peek where the key is not stored as it is given.
+func peek[K comparable, V any](rt *root[K, V], key K) *V {
+	if _, rec := rt.find(key); rec != nil {
+		return &rec.value
+	}
+	return nil
+}
+
+// All returns an iterator over the keys, as they are stored, and their values,
+// in no particular order.
+//
+// A loop does not see one moment of the registry. It yields each key at most
+// once, with the value that the key holds when it is yielded. It yields every
+// key that is present throughout; a key that comes or goes meanwhile may be
+// yielded or not. Its body runs outside every lock and may use the registry.
+//
+// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range r.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is All with versions: it returns an iterator over what the keys hold.
+//
+// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
+// a time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
+
+// Keys is All without values: it returns an iterator over the keys.
+//
+// Keys is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		if rt := r.root.Load(); rt != nil {
+			// LP(Keys): visit has read the record.
+			rt.visit(func(k hkey[K], _ *cell[K, V], _ *record[K, V]) bool { return yield(k.Key) })
+		}
+	}
+}
+
+// each is not a function literal in Entries, because the compiler would not
+// make an instruction of an atomic load there.
+func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
+	if rt := r.root.Load(); rt != nil {
+		rt.visit(func(k hkey[K], _ *cell[K, V], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
+	}
+}
+
+// visit calls f for the keys that are present, with their cells and records,
+// until it returns false.
+func (rt *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[K, V]) bool) {
+	for c := range rt.cells.All() {
+		// LP(All): the record is read.
+		// LP(Entries): the record is read.
+		rec := rt.live(c.rec.Load())
+		if rec != nil && !f(rt.rehashed(c.key), c, rec) {
+			return
+		}
+	}
+}
+
+// String returns how many keys there are. Without it, package fmt would read
+// the registry's words without atomic instructions.
+//
+// String is wait-free. It takes effect as Len does.
+func (r *Registry[K, V]) String() string { return "a registry of " + strconv.Itoa(r.Len()) + " keys" }
+
+// String returns how many keys there are.
+func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Itoa(s.Len()) + " keys" }
+
+// errJSON is returned by MarshalJSON, without which package json would return {}.
+var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
+	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
+
+// MarshalJSON returns an error that says what to marshal instead. Only the
+// caller knows the form that it wants: a list of entries with versions or an
+// object of values by key, at one instant or not.
+//
+// MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
+func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MarshalJSON returns an error that says what to marshal instead.
+func (s *Snapshot[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MaxRestored is the highest version that [Restore] accepts. A registry has room for as
+// many changes again.
+const MaxRestored Version = 1<<60 - 1
+
+// versionError says which versions Restore accepts. It matches ErrInvalidVersion.
+type versionError struct{ must string }
+
+var (
+	errNoVersion   = &versionError{"at least 1"}
+	errHighVersion = &versionError{"below 2^60"}
+)
+
+func (e *versionError) Error() string { return "shardedregistry: a version must be " + e.must }
+
+// Unwrap returns ErrInvalidVersion.
+func (e *versionError) Unwrap() error { return ErrInvalidVersion }
+
+// Restore returns a new registry that holds entries with their versions, for example
+// those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
+// begins above last, and above all versions of entries, when it is created. So with
+// [Snapshot.Last] the versions of a key increase also across the restart; but versions
+// that were given after the snapshot was taken may be given again.
+//
+// Each key and value is checked as Create checks them. If a key is invalid or comes
+// twice, a value is rejected, or a version is 0 or above [MaxRestored], Restore returns
+// no registry, and a [*KeyError] that says which key failed. For a version, also for
+// last, the error matches [ErrInvalidVersion]. Restore also returns the errors of [New].
+// With Config.TTL each entity gets a new deadline. If entries panics or calls
+// runtime.Goexit, nothing is left.
+//
+// Restore panics if entries is nil.
+func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
+	if entries == nil {
+		panic("shardedregistry: Restore called with a nil iterator")
+	}
+	r, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if last > MaxRestored {
+		return nil, errHighVersion
+	}
+	x := r.root.Load().expiry
+	if x != nil {
+		x.paused = true
+	}
+	for e := range entries {
+		if err := restore(r, e); err != nil {
+			return nil, &KeyError{e.Key, err}
+		}
+		last = max(last, e.Version)
+	}
+	r.root.Load().startAbove(last)
+	if x != nil {
+		x.resume(r.root.Load())
+	}
+	return r, nil
+}
+
+// restore creates a key with a version. Nobody else has r, so floor may be, until the
+// key is created, what lets it begin there.
+func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
+	switch {
+	case e.Version == 0:
+		return errNoVersion
+	case e.Version > MaxRestored:
+		return errHighVersion
+	}
+	t, err := r.locate(e.Key)
+	if err != nil {
+		return err
+	}
+	fresh := t.root.draft(false, e.Value)
+	t.root.installShard(t.key.Hash).floor.Store(uint64(e.Version - 1))
+	c, rec, created, err := t.create(fresh)
+	switch {
+	case err != nil:
+		return err
+	case !created:
+		return t.exists(c, rec).exists
+	}
+	return nil
+}
+
+// startAbove makes all keys that are created from now on start above version. Nobody
+// else has the registry.
+func (rt *root[K, V]) startAbove(version Version) {
+	if version == 0 {
+		return
+	}
+	for i := range rt.shards {
+		rt.installShard(rt.hashIn(i)).floor.Store(uint64(version))
+	}
+}
+
+// highestFloor returns a version that is at least the last one of each key whose cell has
+// left the table.
+func (rt *root[K, V]) highestFloor() (highest Version) {
+	for i := range rt.shards {
+		if s := rt.shards[i].Load(); s != nil {
+			highest = max(highest, Version(s.floor.Load()))
+		}
+	}
+	return highest
+}
+
+// DeleteFunc deletes the keys for which del returns true, and returns how many it
+// has deleted. It deletes a key only if that still holds the value that del was
+// given. If another operation has changed the key meanwhile, it asks del again,
+// about the new value.
+//
+// Like a loop over All it does not see one moment of the registry: it asks
+// about every key that is present throughout, and may ask about a key that is
+// created or deleted meanwhile. If del panics or calls runtime.Goexit, what was
+// deleted before is gone and nothing else has changed. To stop early, or to
+// decide by versions, loop over Entries and call DeleteIf.
+//
+// Del runs outside every lock on the caller's goroutine. It must not modify what
+// its arguments refer to, and may use the registry. If del changes a key each time
+// it is asked about it, DeleteFunc leaves that key alone after a million times.
+//
+// DeleteFunc panics if del is nil.
+//
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with
+// indexes or TTL, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what del was given was read.
+func (r *Registry[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
+	if del == nil {
+		panic("shardedregistry: DeleteFunc called with a nil function")
+	}
+	rt := r.root.Load()
+	if rt == nil {
+		return 0
+	}
+	rt.visit(func(k hkey[K], c *cell[K, V], _ *record[K, V]) bool {
+		// The error of retry says that del keeps changing k, which then stays.
+		_ = retry(0, func() (done bool, _ error) {
+			// LP(DeleteFunc), a key that stays: the record is read. If another operation has
+			// deleted k since del was asked, what it holds now does not matter.
+			rec := rt.live(c.cleared(c.rec.Load()))
+			if rec == nil || !del(k.Key, rec.value) {
+				return true, nil
+			}
+			// LP(DeleteFunc): the dead record is stored.
+			if !rt.kill(k, c, rec) {
+				return false, nil
+			}
+			deleted++
+			return true, nil
+		})
+		return true
+	})
+	return deleted
 }
