@@ -27,7 +27,7 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 
 # Tests of one goroutine, with which nothing races, that take long, and those that
 # measure what the race detector changes.
-ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|KeepTheirPromises|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize
+ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize
 
 # Those with stress tests.
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal

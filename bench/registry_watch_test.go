@@ -10,8 +10,6 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-type spacedKey = shardedregistry.Scoped[string]
-
 // watchedKeys is how many keys BenchmarkRegistryWatched changes.
 const watchedKeys = 100
 
@@ -20,26 +18,9 @@ const watchedKeys = 100
 // garbage collector looks at their stacks, too.
 func BenchmarkRegistryWatched(b *testing.B) {
 	names := load.Names(watchedKeys)
-	spaced := make([]spacedKey, len(names))
-	for i, name := range names {
-		spaced[i] = spacedKey{Space: "plans", Key: name}
-	}
-	for _, of := range []string{"none", "key", "prefix", "namespace", "all"} {
+	for _, of := range []string{"none", "key", "prefix", "all"} {
 		for _, loops := range []int{0, 1, 100, 1000} {
 			b.Run(fmt.Sprintf("of=%s/loops=%d/impl=latchfree", of, loops), func(b *testing.B) {
-				if of == "namespace" {
-					r := new(shardedregistry.Registry[spacedKey, action])
-					putWatched(b, r, spaced, loops, func(ctx context.Context, loop int, begun func()) {
-						for state := range shardedregistry.Namespace(r, fmt.Sprint("other ", loop)).WatchSnapshot(ctx) {
-							if state != nil {
-								begun()
-							} else {
-								b.Error("a loop is told of another namespace")
-							}
-						}
-					})
-					return
-				}
 				r := new(shardedregistry.Registry[string, action])
 				putWatched(b, r, names, loops, func(ctx context.Context, loop int, begun func()) {
 					var filters []shardedregistry.Filter[string]

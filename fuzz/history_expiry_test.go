@@ -27,7 +27,7 @@ type mortal interface {
 	Update(k string, fn func(int) (int, error)) (entry, error)
 	Delete(k string) (entry, bool)
 	Renew(k string, version reg.Version, ttl time.Duration) error
-	Stream(ctx context.Context, limit int, filters ...reg.Filter[string]) iter.Seq2[reg.Event[string, int], error]
+	WatchFrom(ctx context.Context, after reg.Revision, filters ...reg.Filter[string]) iter.Seq2[reg.Change[string, int], error]
 }
 
 // life is what a registry holds of one key that expires, and the state of its model.
@@ -91,14 +91,14 @@ var mortalLives = []time.Duration{math.MaxInt64, 0, mortalTick, mortalTick, 2 * 
 func mortalLife(_ string, v int) time.Duration { return mortalLives[v%len(mortalLives)] }
 
 func newMortal(r *rand.Rand) *reg.Registry[string, int] {
-	return reg.MustNew(reg.Config[string, int]{Shards: 1 + r.IntN(2), Transitions: true, TTL: mortalLife})
+	return reg.MustNew(reg.Config[string, int]{Shards: 1 + r.IntN(2), History: 1 << 14, TTL: mortalLife})
 }
 
-// mortalTrial uses a registry in which what three keys hold expires. A loop over Stream tells
+// mortalTrial uses a registry in which what three keys hold expires. A loop over WatchFrom tells
 // client 0 what has expired, as events that took effect before they were told.
 func mortalTrial(fresh func(*rand.Rand) mortal) func(*rand.Rand) history.Trial[life] {
 	return func(random *rand.Rand) history.Trial[life] {
-		const clients, many = 4, 10_000
+		const clients = 4
 		var (
 			r       mortal
 			start   time.Time
@@ -122,11 +122,11 @@ func mortalTrial(fresh func(*rand.Rand) mortal) func(*rand.Rand) history.Trial[l
 				go func() {
 					defer close(told)
 					var w *mortalClient
-					for e, err := range r.Stream(ctx, many) {
+					for e, err := range r.WatchFrom(ctx, 0) {
 						if w == nil {
 							w = <-first
 						}
-						expired = append(expired, w.told(e, err))
+						expired = append(expired, w.told(e.Event, err))
 					}
 				}()
 				synctest.Wait() // until the loop has begun
@@ -173,13 +173,13 @@ type mortalClient struct {
 	knows    [3]int // the versions last seen
 }
 
-// told returns a function that notes what a stream has just told.
+// told returns a function that notes what the loop has just told.
 func (w *mortalClient) told(e reg.Event[string, int], err error) func() {
 	at, now := w.Now(), time.Since(w.start)
 	return func() {
 		switch {
 		case err != nil:
-			w.Errorf("Stream: %v", err)
+			w.Errorf("WatchFrom: %v", err)
 		case e.Expired && !e.Deleted:
 			w.Errorf("%+v has expired and is not deleted", e)
 		case e.Expired:

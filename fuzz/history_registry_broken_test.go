@@ -21,7 +21,7 @@ func TestBrokenRegistryHistories(t *testing.T) {
 		"a Compute that deletes late":   func(r registry) registry { return tornCompute{r} },
 		"a Lookup from the past":        func(r registry) registry { return &staleLookup{registry: r} },
 		"versions that begin anew":      func(r registry) registry { return forgetsVersions{r} },
-		"a DeleteMatching in two steps": func(r registry) registry { return tornMatching{r} },
+		"a DeleteFunc in two steps":     func(r registry) registry { return tornDeleteFunc{r} },
 		"a Ref that knows one life":     func(r registry) registry { return &oneLife{registry: r} },
 		"a change of a failed function": func(r registry) registry { return keepsFailed{r} },
 	} {
@@ -143,12 +143,12 @@ func (r keepsFailed) Update(k string, fn func(int) (int, error)) (entry, error) 
 	return e, err
 }
 
-// tornMatching deletes what its function has seen, or what is there by then.
-type tornMatching struct{ registry }
+// tornDeleteFunc deletes what its function has seen, or what is there by then.
+type tornDeleteFunc struct{ registry }
 
-func (r tornMatching) DeleteMatching(match func(entry) bool) (n int) {
+func (r tornDeleteFunc) DeleteFunc(del func(string, int) bool) (n int) {
 	for e := range r.Entries() {
-		if !match(e) {
+		if !del(e.Key, e.Value) {
 			continue
 		}
 		if _, ok := r.Delete(e.Key); ok {

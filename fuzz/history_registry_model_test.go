@@ -74,7 +74,7 @@ func (e registryEvent) After(s held) (held, bool) {
 		switch e.op {
 		case "DeleteIf":
 			return gone, s.live() && e.version == s.version
-		case "Compute":
+		case "Compute", "DeleteFunc":
 			return gone, s.live() && e.saw == s.value
 		}
 		return gone, s.live() && e.got == held{s.value, s.version, ""}
@@ -95,7 +95,7 @@ func (e registryEvent) store(s held) (held, bool) {
 	if e.got.value != e.value {
 		return next, false
 	}
-	creates := e.op == "Create" || e.op == "Put" || e.op == "Upsert" || e.op == "Compute"
+	creates := e.op == "Create" || e.op == "Put" || e.op == "createOrUpdate" || e.op == "Compute"
 	switch {
 	case s.live() && (e.op == "Create" || e.got.version != s.version+1):
 		return next, false
@@ -103,7 +103,7 @@ func (e registryEvent) store(s held) (held, bool) {
 		return next, false
 	case e.op == "UpdateIf":
 		return next, e.version == s.version
-	case e.op == "Update" || e.op == "Upsert" || e.op == "Compute":
+	case e.op == "Update" || e.op == "createOrUpdate" || e.op == "Compute":
 		return next, e.saw == s.value
 	}
 	return next, true

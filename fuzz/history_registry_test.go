@@ -26,11 +26,10 @@ type registry interface {
 	Put(k string, v int) (reg.Version, error)
 	Update(k string, fn func(int) (int, error)) (entry, error)
 	UpdateIf(k string, version reg.Version, v int) (reg.Version, error)
-	Upsert(k string, fn func(old int, exists bool) (int, error)) (entry, error)
 	Compute(k string, fn func(old int, exists bool) (int, reg.ComputeOp, error)) (entry, bool, error)
 	Delete(k string) (entry, bool)
 	DeleteIf(k string, version reg.Version) error
-	DeleteMatching(match func(entry) bool) int
+	DeleteFunc(del func(string, int) bool) int
 	Entries() iter.Seq[entry]
 	Len() int
 }
@@ -114,7 +113,7 @@ func (w *registryClient) operate(k int) {
 		w.change(k, name, "Update")
 		return
 	case 8:
-		w.change(k, name, "Upsert")
+		w.change(k, name, "createOrUpdate")
 		return
 	case 9:
 		w.entries()
@@ -124,7 +123,7 @@ func (w *registryClient) operate(k int) {
 		w.get(k, from, name, v, ok)
 		return
 	case 11:
-		w.deleteMatching(k)
+		w.deleteFunc(k)
 		return
 	case 12, 13:
 		w.compute(k, name)
@@ -209,26 +208,26 @@ func (w *registryClient) delete(k int, name string) {
 	w.Add(k, from, e)
 }
 
-// deleteMatching deletes one key, if it has the value that the function has seen
-// it with last.
-func (w *registryClient) deleteMatching(k int) {
-	e := registryEvent{op: "DeleteMatching", outcome: "absent"}
-	var last entry
+// deleteFunc deletes one key, if it has the value that the function has seen it with last.
+func (w *registryClient) deleteFunc(k int) {
+	e := registryEvent{op: "DeleteFunc", outcome: "absent"}
 	from := w.Now()
-	n := w.registry.DeleteMatching(func(e entry) bool {
-		if e.Key != registryKeys[k][0] {
+	n := w.registry.DeleteFunc(func(key string, v int) bool {
+		if key != registryKeys[k][0] {
 			return false
 		}
-		last = e
+		e.saw = v
 		runtime.Gosched()
 		return true
 	})
 	if n == 1 {
-		e.outcome, e.got = "deleted", held{last.Value, int(last.Version), ""}
+		e.outcome = "deleted"
+	} else {
+		e.saw = 0
 	}
 	w.Add(k, from, e)
 	if n > 1 {
-		w.Errorf("DeleteMatching deleted one key %d times", n)
+		w.Errorf("DeleteFunc deleted one key %d times", n)
 	}
 }
 
@@ -273,7 +272,7 @@ func (w *registryClient) compute(k int, name string) {
 
 var errFunction = errors.New("no capacity")
 
-// change runs an Update or Upsert whose function may take its time, change
+// change runs an Update, or a Compute of a key present or not, whose function may take its time, change
 // the key itself, and end in every way.
 func (w *registryClient) change(k int, name, op string) {
 	e := registryEvent{op: op, spelled: name, value: w.fresh()}
@@ -305,7 +304,7 @@ func (w *registryClient) change(k int, name, op string) {
 		if op == "Update" {
 			got, err = w.registry.Update(name, func(old int) (int, error) { return fn(old, true) })
 		} else {
-			got, err = w.registry.Upsert(name, fn)
+			got, err = createOrUpdate(w.registry, name, fn)
 		}
 	}
 	from := w.Now()
@@ -368,8 +367,8 @@ func TestRegistryHistories(t *testing.T) {
 	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return newRegistry(r) }),
 		"Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
-		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
-		"DeleteMatching deleted", "DeleteMatching absent",
+		"Update stored", "Update absent", "Update failed", "createOrUpdate stored", "createOrUpdate failed",
+		"DeleteFunc deleted", "DeleteFunc absent",
 		"Compute stored", "Compute deleted", "Compute found", "Compute absent",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent", "Entries found", "Entries absent")
 	cover.RequireResizes(t)
@@ -380,7 +379,7 @@ func TestRegistryRefHistories(t *testing.T) {
 	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return withRefs(newRegistry(r)) }),
 		"Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
-		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
+		"Update stored", "Update absent", "Update failed", "createOrUpdate stored", "createOrUpdate failed",
 		"Compute stored", "Compute deleted", "Compute found", "Compute absent",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent")
 	cover.RequireResizes(t)
@@ -395,4 +394,13 @@ func withRefs(r *reg.Registry[string, int]) registry {
 		}
 	}
 	return fuzz.ByRefs(r, refs)
+}
+
+// createOrUpdate stores what fn makes of the value of a key, or of none.
+func createOrUpdate(r registry, k string, fn func(old int, exists bool) (int, error)) (entry, error) {
+	e, _, err := r.Compute(k, func(old int, exists bool) (int, reg.ComputeOp, error) {
+		v, err := fn(old, exists)
+		return v, reg.UpdateOp, err
+	})
+	return e, err
 }

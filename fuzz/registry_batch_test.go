@@ -1,12 +1,9 @@
 package fuzz
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/latchfree/latchfree/shardedregistry"
 )
 
 // getOrCreate runs GetOrCreate with a function that ends in the given way. What
@@ -28,66 +25,25 @@ func (s *registryRun) getOrCreate(name string, ending registryEnding) {
 	require.Equal(s.t, !present && bad == nil, runs == 1)
 }
 
-// createMany creates those of the names whose bit is set, in their order.
-func (s *registryRun) createMany(names int) {
-	value := s.value
-	n, err := s.r.CreateMany(func(yield func(string, int) bool) {
-		for i, name := range registryNames {
-			if names>>i&1 == 1 && !yield(name, value) {
-				s.t.Error("CreateMany leaves keys out")
-			}
-		}
-	})
-	var want []error
-	created := 0
-	for i, name := range registryNames {
-		if names>>i&1 == 0 {
-			continue
-		}
-		if _, err := s.m.Create(name, value); err != nil {
-			want = append(want, err)
-			continue
-		}
-		created++
-	}
-	require.Equal(s.t, created, n)
-	if len(want) == 0 {
-		require.NoError(s.t, err)
-		return
-	}
-	got := err.(interface{ Unwrap() []error }).Unwrap()
-	require.Len(s.t, got, len(want))
-	for i, err := range got {
-		if invalid := new(shardedregistry.KeyError); errors.As(err, &invalid) {
-			require.Equal(s.t, "", invalid.Key)
-			require.ErrorIs(s.t, err, shardedregistry.ErrInvalidKey)
-			require.ErrorIs(s.t, err, errNoName)
-			require.ErrorIs(s.t, want[i], errNoName)
-			continue
-		}
-		require.Equal(s.t, want[i], err)
-	}
-}
-
-// deleteMatching deletes what has a value with the wanted remainder. If how says
-// so, the function changes or deletes the first key that it is asked about.
-func (s *registryRun) deleteMatching(how int) {
+// deleteFunc deletes what has a value with the wanted remainder. If how says so, the
+// function changes or deletes the first key that it is asked about.
+func (s *registryRun) deleteFunc(how int) {
 	remainder, first := how%3, how/3%3
 	asked, deleted := map[string]int{}, 0
 	overtaken := ""
-	n := s.r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool {
-		asked[e.Key]++
-		have, _ := s.m.Lookup(e.Key)
-		require.Equal(s.t, have, e)
+	n := s.r.DeleteFunc(func(k string, v int) bool {
+		asked[k]++
+		have, _ := s.m.Lookup(k)
+		require.Equal(s.t, have.Value, v)
 		if first > 0 && overtaken == "" {
-			overtaken = e.Key
-			s.step([]byte{5, 7}[first-1], e.Key, 0)
+			overtaken = k
+			s.step([]byte{5, 7}[first-1], k, 0)
 			return true // what it was asked about is gone
 		}
-		if e.Value%3 != remainder {
+		if v%3 != remainder {
 			return false
 		}
-		require.NoError(s.t, s.m.DeleteIf(e.Key, e.Version))
+		require.NoError(s.t, s.m.DeleteIf(k, have.Version))
 		deleted++
 		return true
 	})

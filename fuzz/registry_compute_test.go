@@ -13,13 +13,8 @@ import (
 const firstRareOp = 224
 
 // rareStep runs one of these operations.
-func (s *registryRun) rareStep(op byte, name string, arg byte) {
-	switch op % 2 {
-	case 0:
-		s.compute(name, registryEnding(arg)%registryEndings, shardedregistry.ComputeOp(arg/16%4))
-	case 1:
-		s.deleteFunc(int(arg))
-	}
+func (s *registryRun) rareStep(name string, arg byte) {
+	s.compute(name, registryEnding(arg)%registryEndings, shardedregistry.ComputeOp(arg/16%4))
 }
 
 // compute runs Compute with a function that asks for op, which may be none, and ends
@@ -54,33 +49,4 @@ func (s *registryRun) compute(name string, ending registryEnding, op shardedregi
 		want = &e
 	}
 	s.same(*want, got)
-}
-
-// deleteFunc deletes what has a value with the wanted remainder, and ends with the
-// entry whose turn it is, if there are so many.
-func (s *registryRun) deleteFunc(how int) {
-	remainder, last := how%3, how/3%5
-	asked, deleted := 0, 0
-	n, err := s.r.DeleteFunc(func(e shardedregistry.Entry[string, int]) (bool, error) {
-		have, _ := s.m.Lookup(e.Key)
-		require.Equal(s.t, have, e)
-		if asked++; asked == last {
-			return true, errFunction // and stays
-		}
-		if e.Value%3 != remainder {
-			return false, nil
-		}
-		require.NoError(s.t, s.m.DeleteIf(e.Key, e.Version))
-		deleted++
-		return true, nil
-	})
-	require.Equal(s.t, deleted, n)
-	if last > 0 && asked == last {
-		require.Equal(s.t, errFunction, err)
-		return
-	}
-	require.NoError(s.t, err)
-	for e := range s.m.Entries() {
-		require.NotEqual(s.t, remainder, e.Value%3)
-	}
 }

@@ -47,15 +47,15 @@ func FuzzRegistryExpiry(f *testing.F) {
 		if len(ops) > 300 {
 			return // longer ones find nothing that these do not
 		}
-		for _, transitions := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) { expiryOps(t, ops, transitions) })
+		for _, n := range []int{0, 16} {
+			synctest.Test(t, func(t *testing.T) { expiryOps(t, ops, n) })
 		}
 	})
 }
 
-func expiryOps(t *testing.T, ops []byte, transitions bool) {
+func expiryOps(t *testing.T, ops []byte, history int) {
 	config := indexedConfig
-	config.Transitions, config.TTL = transitions, expiryLife
+	config.History, config.TTL = history, expiryLife
 	s := expiryRun{
 		transactRun: transactRun{indexRun: indexRun{t: t, m: model.NewRegistry(config), r: shardedregistry.MustNew(config)}},
 		told:        map[string]model.Event{},

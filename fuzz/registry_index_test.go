@@ -118,7 +118,7 @@ func (s *indexRun) step(op byte, key string, v int) {
 		}
 	case 3:
 		do = func(r registryOps) (any, error) {
-			return r.Upsert(key, func(old int, exists bool) (int, error) {
+			return createOrUpdate(r, key, func(old int, exists bool) (int, error) {
 				require.Equal(s.t, have.Value, old)
 				require.Equal(s.t, present, exists)
 				return v, nil

@@ -109,24 +109,27 @@ func registryDelete(name string) registryOp {
 	}}
 }
 
-// registryDeleteMatching deletes one key whatever it holds, and returns what
-// its function was given when that was deleted.
-func registryDeleteMatching(key int) registryOp {
-	return registryOp{Name: fmt.Sprintf("DeleteMatching(%q)", registryKeys[key]), Do: func(c *registryCaller) {
-		c.Once("DeleteMatching", func() any {
-			var last registryEntry
-			n := c.Real.DeleteMatching(func(e registryEntry) bool {
-				if e.Key != registryKeys[key] {
+// registryDeleteFunc deletes one key whatever it holds, and returns the value that its
+// function was given when that was deleted.
+func registryDeleteFunc(key int) registryOp {
+	return registryOp{Name: fmt.Sprintf("DeleteFunc(%q)", registryKeys[key]), Do: func(c *registryCaller) {
+		c.Once("DeleteFunc", func() any {
+			last := 0
+			n := c.Real.DeleteFunc(func(k string, v int) bool {
+				if k != registryKeys[key] {
 					return false
 				}
-				last = e
+				last = v
 				return true
 			})
 			if n == 0 {
-				last = registryEntry{}
+				last = 0
 			}
 			return fmt.Sprint(last, n == 1)
-		}, func(s *model.Registry, _ int) any { return fmt.Sprint(s.Delete(registryKeys[key])) })
+		}, func(s *model.Registry, _ int) any {
+			e, ok := s.Delete(registryKeys[key])
+			return fmt.Sprint(e.Value, ok)
+		})
 	}}
 }
 
@@ -199,19 +202,18 @@ var registrySnapsStay = registryOp{Name: "snapshots", Do: func(c *registryCaller
 	}, func(*model.Registry, int) any { return "unchanged" })
 }}
 
-// registryChange is Update or Upsert with a function that ends in some way, and
-// may do another operation before, in its first run or in each.
+// registryChange is Update, or Compute of a key present or not, with a function that ends in some way, and
+// may do another operation before, in its first run or the first three.
 func registryChange(key int, name string, id int, upsert bool, how byte, inside func() (registryOp, bool)) registryOp {
 	op := "Update"
 	if upsert {
-		op = "Upsert"
+		op = "createOrUpdate"
 	}
 	var inner registryOp
-	runsInner, changes := 0, false
+	runsInner := 0
 	if how >= 4 && how < 6 {
 		if o, ok := inside(); ok {
-			inner, runsInner = o, [...]int{1, 1000}[how%2]
-			changes = !slices.Contains([]string{"Get", "Lookup", "Entries", "Len", "Snapshot"}, strings.Split(o.Name, "(")[0])
+			inner, runsInner = o, [...]int{1, 3}[how%2]
 		}
 	}
 	fn := func(old int, exists bool) (int, error) {
@@ -230,7 +232,7 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 	}
 	change := func(r registryOps, fn func(int, bool) (int, error)) (registryEntry, error) {
 		if upsert {
-			return r.Upsert(name, fn)
+			return createOrUpdate(r, name, fn)
 		}
 		return r.Update(name, func(old int) (int, error) { return fn(old, true) })
 	}
@@ -253,9 +255,6 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 		}, func(s *model.Registry, _ int) any {
 			if left {
 				return interleave.Exits
-			}
-			if err == shardedregistry.ErrTooManyRetries && changes && runsInner > 1 {
-				return err // it may come at any time
 			}
 			if _, present := s.Get(name); present || upsert {
 				switch how {

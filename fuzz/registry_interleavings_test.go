@@ -111,6 +111,6 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 	case 12:
 		return registrySnap
 	default:
-		return registryDeleteMatching(key)
+		return registryDeleteFunc(key)
 	}
 }

@@ -6,24 +6,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchfree/latchfree/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
 )
 
 // compareSaved compares what is loaded after the registry was saved with the model, and
-// begins each key anew, above all versions that it had. Of a View nothing is saved.
+// begins each key anew, above all versions that it had.
 func (s *registryRun) compareSaved() {
-	saved, ok := s.r.(registryByRefs)
-	if !ok {
-		return
-	}
+	saved := s.r.Registry
 	var file bytes.Buffer
 	format := snapfile.Format[string, int]{Keys: snapfile.String[string]{}}
-	require.NoError(s.t, snapfile.Write(&file, saved.Registry, format))
+	require.NoError(s.t, snapfile.Write(&file, saved, format))
 	loaded, err := snapfile.Read(&file, namesConfig, format)
 	require.NoError(s.t, err)
 	s.compareLoops(loaded, s.m)
-	last := shardedregistry.LastVersion(saved.Registry)
+	last := saved.Snapshot().Last()
 	for _, e := range slices.Collect(s.m.Entries()) {
 		require.LessOrEqual(s.t, e.Version, last)
 	}

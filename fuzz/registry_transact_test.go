@@ -27,9 +27,9 @@ func FuzzRegistryTransact(f *testing.F) {
 	// What overtakes gives a key that was read, and absent, a value that the transaction stores.
 	f.Add([]byte{0x01, 3, 1, 0x80, 0, 0, 0x85, 0, 64, 0x82, 3, 64, 0x84, 0, 0})
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		for _, transitions := range []bool{false, true} {
+		for _, n := range []int{0, 16} {
 			config := indexedConfig
-			config.Transitions = transitions
+			config.History = n
 			run := transactRun{indexRun: indexRun{t: t, m: model.NewRegistry(indexedConfig), r: shardedregistry.MustNew(config)}}
 			for rest := ops; len(rest) >= 3; rest = rest[3:] {
 				run.next(rest[0], indexNames[int(rest[1])%len(indexNames)], int(rest[2]))

@@ -29,13 +29,10 @@ const (
 // loops let go of those that were deleted.
 type watchRun struct {
 	t     *testing.T
-	r     watchedRegistry
+	r     *shardedregistry.Registry[string, int]
 	value int
 	loops []*watchLoop
 	waits []*watchWait
-
-	streams     []*watchStream
-	transitions bool // whether there may be streams
 
 	past   map[string]map[int]held // what each key has held at each version
 	latest map[string]int          // the last of these, or 0
@@ -112,29 +109,18 @@ func (f *watchFilter) filters() []shardedregistry.Filter[string] {
 // FuzzRegistryWatchOps reads three bytes for each operation: which, the key or
 // the loop, and an argument. Loops yield what has changed of the keys that their
 // filters accept, as it is then, and nothing else; versions increase; and in the
-// end each has what the registry has. The same is done with transitions, and
-// loops over Stream then yield every change; and in a namespace, while the same
-// keys of another come and go.
+// end each has what the registry has.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			runWatch(t, ops, false, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}))
-		})
-		synctest.Test(t, func(t *testing.T) {
-			runWatch(t, ops, true, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: true}))
-		})
-		synctest.Test(t, func(t *testing.T) {
-			r := shardedregistry.MustNew(shardedregistry.Config[scopedKey, int]{Shards: 1, Transitions: true})
-			runWatch(t, ops, true, besideAnother{
-				shardedregistry.Namespace(r, "plans"), shardedregistry.Namespace(r, "beside"),
-			})
+			runWatch(t, ops, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}))
 		})
 	})
 }
 
-func runWatch(t *testing.T, ops []byte, transitions bool, r watchedRegistry) {
+func runWatch(t *testing.T, ops []byte, r *shardedregistry.Registry[string, int]) {
 	s := &watchRun{
-		t: t, transitions: transitions, r: r,
+		t: t, r: r,
 		past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},
 	}
 	defer s.abandon()
@@ -154,7 +140,7 @@ func (s *watchRun) step(op, which, arg byte) {
 	key := watchKeys[int(which)%len(watchKeys)]
 	have, present := s.now(key)
 	version := s.latest[key]
-	switch op % 14 {
+	switch op % 11 {
 	case 0:
 		s.put(key)
 	case 1:
@@ -212,9 +198,7 @@ func (s *watchRun) step(op, which, arg byte) {
 			w.cancel(errWatchEnds)
 		}
 	case 10:
-		s.deleteMatching(int(arg) % 2)
-	default:
-		s.stepStream(op%14, int(which), int(arg))
+		s.deleteFunc(int(arg) % 2)
 	}
 }
 
@@ -252,15 +236,13 @@ func (s *watchRun) note(key string, version int, h held) {
 		require.Equal(s.t, s.latest[key]+1, version)
 	}
 	require.Greater(s.t, version, s.latest[key])
+	if h.deleted {
+		h.value = s.past[key][s.latest[key]].value // the last one
+	}
 	s.past[key][version], s.latest[key] = h, version
 	for _, w := range s.loops {
 		if w.filter.accepts(key) {
 			w.changed[key] = true
-		}
-	}
-	for _, w := range s.streams {
-		if w.filter.accepts(key) {
-			w.note(key, version, h)
 		}
 	}
 }
@@ -318,7 +300,6 @@ func (s *watchRun) settle() {
 		w.judge()
 	}
 	s.judgeWaits()
-	s.judgeStreams()
 }
 
 // judge judges what the loop has been given since it was judged last.
@@ -410,7 +391,6 @@ func (s *watchRun) finish() {
 	for len(s.loops) > 0 {
 		s.end(s.loops[0], contextEnds)
 	}
-	s.finishStreams()
 	for _, w := range s.waits {
 		w.cancel(nil)
 	}
@@ -424,11 +404,22 @@ func (s *watchRun) abandon() {
 		w.cancel()
 		close(w.leave)
 	}
-	for _, w := range s.streams {
-		w.cancel()
-		close(w.ask)
-	}
 	for _, w := range s.waits {
 		w.cancel(nil)
+	}
+}
+
+// deleteFunc deletes the keys whose value leaves a remainder.
+func (s *watchRun) deleteFunc(remainder int) {
+	var gone []string
+	n := s.r.DeleteFunc(func(k string, v int) bool {
+		if v%2 == remainder {
+			gone = append(gone, k)
+		}
+		return v%2 == remainder
+	})
+	require.Len(s.t, gone, n)
+	for _, key := range gone {
+		s.note(key, s.latest[key]+1, held{deleted: true})
 	}
 }

@@ -35,14 +35,6 @@ func TestAllocations(t *testing.T) {
 		r.Delete(k)
 	}
 	ref := r.Ref("Present")
-	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{})
-	counts := shardedregistry.Namespace(spaces, "plans")
-	if _, err := counts.Create("present", 0); err != nil {
-		t.Fatal(err)
-	}
-	var versioned shardedregistry.Registry[string, shardedregistry.Versioned[plan]]
-	mustPut(t, &versioned, "present", shardedregistry.Versioned[plan]{})
-	mirror := shardedregistry.MirrorOf(&versioned)
 	version := shardedregistry.Version(1)
 	next := 0
 	fresh := func() string { next++; return keys[next-1] }
@@ -55,7 +47,6 @@ func TestAllocations(t *testing.T) {
 		{"Get, absent", 0, func() { r.Get("absent") }},
 		{"Peek, present", 0, func() { r.Peek("present") }},
 		{"Lookup, present", 0, func() { r.Lookup("present") }},
-		{"Mirror", 0, func() { mirror.Get("present"); mirror.Lookup("present") }},
 		{"Delete, absent", 0, func() { r.Delete("absent") }},
 		{"Len", 0, func() { r.Len() }},
 		{"UpdateIf: the record", 1, func() { version, _ = r.UpdateIf("present", version, plan{Steps: 2}) }},
@@ -69,9 +60,6 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"Update, absent", 0, func() {
 			r.Update("absent", func(p plan) (plan, error) { return p, nil })
-		}},
-		{"Upsert, present: the record", 1, func() {
-			r.Upsert("present", func(p plan, _ bool) (plan, error) { p.Steps++; return p, nil })
 		}},
 		{"Compute, present: the record", 1, func() {
 			r.Compute("present", func(p plan, _ bool) (plan, shardedregistry.ComputeOp, error) {
@@ -107,16 +95,7 @@ func TestAllocations(t *testing.T) {
 		{"Ref: the Ref", 1, func() { r.Ref("present") }},
 		{"Ref.Get", 0, func() { ref.Get() }},
 		{"Ref.Lookup", 0, func() { ref.Lookup() }},
-		{"Ref.Put: the record", 1, func() { ref.Put(plan{Steps: 3}) }},
-		{"Ref.Update: the record", 1, func() {
-			ref.Update(func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
-		}},
-		{"View.Get, present", 0, func() { counts.Get("present") }},
-		{"View.Get, absent", 0, func() { counts.Get("absent") }},
-		{"View.Update: the record", 1, func() {
-			counts.Update("present", func(n int) (int, error) { return n + 1, nil })
-		}},
-		{"Namespace", 0, func() { shardedregistry.Namespace(spaces, "plans").Get("present") }},
+		{"Ref.Peek", 0, func() { ref.Peek() }},
 		{"Create and Delete: likewise, and the dead record", 3, func() {
 			k := fresh()
 			r.Create(k, plan{})
@@ -172,33 +151,20 @@ func TestWatchAllocations(t *testing.T) {
 	}
 }
 
-// With transitions, a change allocates its record alone when there is no stream,
-// or one that has a notification of the key. One of which a stream is told allocates a notification
-// besides, and the stream nothing to yield it.
-func TestStreamAllocations(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{Transitions: true})
+// With a history, a change allocates its record and what is remembered, and a loop nothing to
+// yield it.
+func TestHistoryAllocations(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{History: 1024})
 	mustPut(t, r, "a", plan{})
 	put := func() { r.Put("a", plan{Steps: 3}) }
-	if n := testing.AllocsPerRun(100, put); n != 1 {
-		t.Errorf("a change allocates %v times when there is no stream, want 1", n)
+	if n := testing.AllocsPerRun(100, put); n != 2 {
+		t.Errorf("a change allocates %v times, want 2", n)
 	}
-	s := shardedregistry.OpenStream(r, 1000)
-	mustPut(t, r, "a", plan{})
-	if n := testing.AllocsPerRun(100, put); n != 1 {
-		t.Errorf("a change of which a stream has a slip allocates %v times, want 1", n)
-	}
-	s.Drain()
+	s := shardedregistry.OpenFeed(r)
 	if n := testing.AllocsPerRun(100, func() {
 		put()
 		s.Next()
 	}); n != 2 {
-		t.Errorf("a change of which a stream is told, and its look, allocate %v times, want 2", n)
-	}
-	s.Leave()
-	if n := testing.AllocsPerRun(100, func() {
-		r.Put("b", plan{})
-		r.Delete("b")
-	}); n != 3 {
-		t.Errorf("a creation and a deletion allocate %v times, want 3", n)
+		t.Errorf("a change and its look allocate %v times, want 2", n)
 	}
 }

@@ -6,47 +6,43 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // is created again gets another cell. Cells are small rather than padded: four
 // share a cache line, which may cost readers of a key whose neighbour changes
 // all the time, and keeps more of a large registry in the caches.
-type cell[K comparable] struct {
+type cell[K comparable, V any] struct {
 	key K // normalised
 
 	// rec is never nil once the cell is in the table. Writers of the key replace
 	// a live record by CAS; a dead one is final. A transaction replaces what it has
 	// read by an intent, which any operation replaces by what the transaction has
 	// made of it. Everybody reads.
-	rec atomics.Pointer[record]
+	rec atomics.Pointer[record[K, V]]
 
 	// meta is what few cells have besides, or nil. Replaced by CAS by tellers, which
 	// tell watchers of a change, by watchers that leave, and by a deleter that
 	// leaves the cell in the table.
-	meta atomics.Pointer[cellMeta[K]]
+	meta atomics.Pointer[cellMeta[K, V]]
 }
 
 // named returns the key of c, whose hash is hash.
-func (c *cell[K]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
+func (c *cell[K, V]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
 
 // cellMeta is what a cell has besides its record, and most cells have none. It is
 // immutable: to change it, replace it.
-type cellMeta[K comparable] struct {
+type cellMeta[K comparable, V any] struct {
 	// spelled is how the key was given to the call that created the cell, or
 	// nil if that is how it is stored.
 	spelled *K
 
 	// subscriptions are those of the watchers that were told of a change of the key,
 	// or nil.
-	subscriptions subscriptions[K]
+	subscriptions subscriptionList[K, V]
 
 	// kept says that the cell is dead, that its deleter has told all watchers that I11
 	// in DESIGN.md names, and that it has left the cell in the table for them.
 	kept bool
-
-	// gone says that the cell is dead, and has left the table or is about to: it
-	// takes no subscription any more. Only with Config.Transitions.
-	gone bool
 }
 
-func (m *cellMeta[K]) now() cellMeta[K] {
+func (m *cellMeta[K, V]) now() cellMeta[K, V] {
 	if m == nil {
-		return cellMeta[K]{}
+		return cellMeta[K, V]{}
 	}
 	return *m
 }
@@ -58,7 +54,7 @@ func (m *cellMeta[K]) now() cellMeta[K] {
 // another by now: it died before the table was read, and then k was absent at
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
-func (rt *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
+func (rt *root[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[K, V]) {
 	c := rt.cells.Load(k)
 	if c == nil {
 		return nil, nil
@@ -73,7 +69,7 @@ func (rt *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
 }
 
 // loadToChange is loadLive for an operation that will replace the record.
-func (rt *root[K]) loadToChange(k hkey[K]) (*cell[K], *record) {
+func (rt *root[K, V]) loadToChange(k hkey[K]) (*cell[K, V], *record[K, V]) {
 	c := rt.cells.Load(k)
 	if c == nil {
 		return nil, nil
@@ -89,11 +85,11 @@ func (rt *root[K]) loadToChange(k hkey[K]) (*cell[K], *record) {
 
 // live returns rec, which a cell holds, or nil if it is dead. Where rec is an intent, it
 // returns what that stands for.
-func (rt *root[K]) live(rec *record) *record {
+func (rt *root[K, V]) live(rec *record[K, V]) *record[K, V] {
 	if rec.word&(datedBit|deadBit) == 0 {
 		return rec
 	}
-	if rec = resolved(rec); rec == nil {
+	if rec = rt.resolved(rec); rec == nil {
 		return nil
 	}
 	rt.date(rec)
@@ -103,6 +99,38 @@ func (rt *root[K]) live(rec *record) *record {
 	return rec
 }
 
+// resolved returns what rec, which a cell holds, stands for: itself, if it is no intent.
+// It may be nil where it is one.
+func (rt *root[K, V]) resolved(rec *record[K, V]) *record[K, V] {
+	if !rec.intent() {
+		return rec
+	}
+	return rec.ext.use.outcome()
+}
+
+// held returns what c holds, dead or alive, or nil if it holds nothing yet, or never.
+func (rt *root[K, V]) held(c *cell[K, V]) *record[K, V] {
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) == 0 {
+		return rec
+	}
+	if rec = rt.resolved(rec); rec != nil {
+		rt.date(rec)
+	}
+	return rec
+}
+
+// cleared returns what c holds after rec, if that is an intent: its transaction is
+// finished, in case its owner has stalled. Operations that are about to store into c call it
+// when they have read rec there.
+func (c *cell[K, V]) cleared(rec *record[K, V]) *record[K, V] {
+	if !rec.intent() {
+		return rec
+	}
+	rec.ext.use.finish()
+	return c.rec.Load()
+}
+
 // publish puts fresh, a new cell of k that holds rec, into the table unless k is
 // present. It returns the cell that is there, and its record if that is another.
 //
@@ -110,15 +138,15 @@ func (rt *root[K]) live(rec *record) *record {
 // table did so under the mutex that is held here, either unlinked, after floor
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
-func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
+func (rt *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[K, V]) (c *cell[K, V], present *record[K, V]) {
 	var (
 		s     = rt.installShard(k.Hash)
-		heirs subscriptions[K]
+		heirs subscriptionList[K, V]
 		late  bool
 	)
-	for { // again only when a deleter was late, or a transaction, which is then no more, or the shard sealed
+	for { // again only when a deleter was late, or a transaction, which is then no more
 		late = false
-		c = rt.cells.Compute(k, func(now *cell[K]) *cell[K] {
+		c = rt.cells.Compute(k, func(now *cell[K, V]) *cell[K, V] {
 			last := Version(s.floor.Load())
 			if now != nil {
 				present = now.rec.Load()
@@ -128,10 +156,6 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 				if late = !rt.replaceableCell(present); late {
 					return now
 				}
-			}
-			if late = last&sealedBit != 0; late {
-				present = nil
-				return now
 			}
 			if now != nil {
 				last, heirs = rt.supersede(fresh, rec, now, present, last)
@@ -145,41 +169,32 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 		}
 		rt.helpReplace(k, c, present)
 	}
-	if heirs != nil {
-		heirs.handedOn(rt)
-	}
+	heirs.handedOn()
 	return c, present
 }
 
 // replaceableCell reports whether a cell that holds rec, a dead record or an intent, may
 // be replaced in the table; if not, helpReplace comes first.
-func (rt *root[K]) replaceableCell(rec *record) bool {
-	return !rec.intent() && (rt.transitions == nil || rt.transitions.published(rec))
+func (rt *root[K, V]) replaceableCell(rec *record[K, V]) bool {
+	return !rec.intent() && (rt.history == nil || rec.ext.revision.Load() != 0)
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
-// holds rec, may be replaced. Rec is nil if the shard is sealed.
-func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
-	if rec == nil {
-		rt.awaitUnsealed()
-		return
-	}
+// holds rec, may be replaced.
+func (rt *root[K, V]) helpReplace(k hkey[K], c *cell[K, V], rec *record[K, V]) {
 	if rec.intent() {
-		asIntent(rec).of.finish(rec)
+		rec.ext.use.finish()
 		return
 	}
 	rt.date(rec)
-	rt.transitions.enqueue(rt.subscribers.Load(), k, c, rec)
+	rt.recall(k, c, rec)
 }
 
 // supersede lets fresh, in which rec will be the first record, replace a cell in the table
 // that holds dead. Rec is nil if nobody knows it yet. Floor is that of the shard. It
 // returns the version above which rec begins, and who is to be told of the new cell. The
 // caller holds the mutex of the bucket.
-func (rt *root[K]) supersede(fresh *cell[K], rec *record, old *cell[K], dead *record, floor Version) (last Version, heirs subscriptions[K]) {
-	if rt.transitions != nil {
-		floor = 0 // so that the versions of a chain are consecutive
-	}
+func (rt *root[K, V]) supersede(fresh *cell[K, V], rec *record[K, V], old *cell[K, V], dead *record[K, V], floor Version) (last Version, heirs subscriptionList[K, V]) {
 	if rec != nil {
 		rt.follow(rec, dead)
 	}
@@ -189,15 +204,10 @@ func (rt *root[K]) supersede(fresh *cell[K], rec *record, old *cell[K], dead *re
 // succeed gives c, which will replace a dead cell in the table, the subscriptions of
 // the dead one, and returns them. A watcher that has not yet looked at the deletion
 // will find what c holds: a key that comes and goes takes one subscription.
-func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
-	var old *cellMeta[K]
-	if rt.transitions != nil {
-		old = rt.transitions.end(dead)
-	} else {
-		old = dead.meta.Load()
-	}
-	if old == nil || old.subscriptions == nil {
-		return nil
+func (rt *root[K, V]) succeed(c, dead *cell[K, V]) (heirs subscriptionList[K, V]) {
+	old := dead.meta.Load()
+	if old == nil || old.subscriptions.members == nil {
+		return heirs
 	}
 	next := c.meta.Load().now()
 	next.subscriptions = old.subscriptions
@@ -209,8 +219,8 @@ func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
 // it did; if not, the record has changed. It takes effect when the dead record
 // is stored. What follows is housekeeping that no other operation waits for:
 // meanwhile a creator may replace the dead cell.
-func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
-	rt.check(k, old)
+func (rt *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[K, V]) bool {
+	rt.recall(k, c, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any collector joined that might miss it.
 	dead := rt.tombstone(rt.snapshotting(), old)
@@ -218,7 +228,7 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 		return false
 	}
 	rt.shard(k.Hash).live.Add(-1)
-	if rt.light && dead.word&datedBit == 0 && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
+	if rt.plain && !dead.isDated() && rt.subscribers.Load() == nil {
 		rt.unlink(k, c, dead) // all that bury has to do here
 	} else {
 		rt.bury(k, c, old, dead)
@@ -229,22 +239,21 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
-func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
+func (rt *root[K, V]) bury(k hkey[K], c *cell[K, V], old, dead *record[K, V]) {
 	rt.leave(k, c, dead, rt.changed(k, c, old, dead))
-	rt.check(k, dead)
 }
 
 // helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
 // but for what it counts itself.
-func (rt *root[K]) helpBury(k hkey[K], c *cell[K], dead *record) {
+func (rt *root[K, V]) helpBury(k hkey[K], c *cell[K, V], dead *record[K, V]) {
 	needed := dead.word&datedBit != 0 && rt.settle(dead)
 	rt.leave(k, c, dead, rt.tell(k, c, dead) || needed)
 }
 
 // leave takes the dead cell c of k out of the table, or leaves it there for those that
 // need it.
-func (rt *root[K]) leave(k hkey[K], c *cell[K], dead *record, needed bool) {
-	if needed || !rt.closeCell(c, dead) {
+func (rt *root[K, V]) leave(k hkey[K], c *cell[K, V], dead *record[K, V], needed bool) {
+	if needed {
 		rt.keepInTable(k, c)
 	} else {
 		rt.unlink(k, c, dead)
@@ -255,8 +264,8 @@ func (rt *root[K]) leave(k hkey[K], c *cell[K], dead *record, needed bool) {
 // of old or, if old is nil, as the first one. It reports whether a snapshot in progress
 // needs what k held before, or a watcher will look at k. The order matters: until rec is
 // dated the change has not happened.
-func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool) {
-	if rec.word&datedBit != 0 {
+func (rt *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[K, V]) (needed bool) {
+	if rec.isDated() {
 		needed = rt.settle(rec)
 	}
 	if rt.constraints != nil {
@@ -265,29 +274,34 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	if rt.expiry != nil {
 		rt.expiry.oversee(rt, k, c, old, rec)
 	}
-	rt.detectReentry(k)
 	return rt.tell(k, c, rec) || needed
 }
 
 // tell tells all that subscribe that rec was stored in the cell c of k, and reports
 // whether a watcher will look at k. Several calls do no harm.
-func (rt *root[K]) tell(k hkey[K], c *cell[K], rec *record) (awaited bool) {
-	s := rt.subscribers.Load()
-	if rt.transitions != nil {
-		rt.transitions.enqueue(s, k, c, rec)
+func (rt *root[K, V]) tell(k hkey[K], c *cell[K, V], rec *record[K, V]) (awaited bool) {
+	if rt.history != nil {
+		rt.history.remember(rt, c.named(k.Hash), rec)
 	}
-	if s != nil {
-		if s.history != nil {
-			s.history.remember(rt, k, c, rec)
-		}
+	if s := rt.subscribers.Load(); s != nil {
 		awaited = rt.notify(s, k)
 	}
 	return awaited
 }
 
+// recall makes sure that the change that has stored rec in c, and has its date, is remembered,
+// where changes are. Each operation remembers what it has stored, and calls recall for what it
+// is about to replace, as another caller may have stalled. So the changes of a key are
+// remembered in their order.
+func (rt *root[K, V]) recall(k hkey[K], c *cell[K, V], rec *record[K, V]) {
+	if rt.history != nil && rec.ext.revision.Load() == 0 {
+		rt.history.remember(rt, c.named(k.Hash), rec)
+	}
+}
+
 // keepInTable is called by the deleter of k's cell c, instead of unlinking it, when
 // the deleter has told the watchers.
-func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
+func (rt *root[K, V]) keepInTable(k hkey[K], c *cell[K, V]) {
 	for { // until no subscription comes or goes between the two lines
 		now := c.meta.Load()
 		next := now.now()
@@ -296,15 +310,15 @@ func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
 			break
 		}
 	}
-	rt.tidy(k)
+	rt.tidy(k, 0)
 }
 
 // tidy unlinks the cell of k if it is dead and nobody needs it any more. Each of
 // those that may be the last to need it calls tidy: the deleter when it has left the
 // cell, a watcher when it has looked, a collector when it has left. Each first writes
 // that it is done and then reads what the others write, so that the last one finds
-// all of it.
-func (rt *root[K]) tidy(k hkey[K]) {
+// all of it. Rank is where to look first for a subscription that needs the cell.
+func (rt *root[K, V]) tidy(k hkey[K], rank uint64) {
 	c := rt.cells.Load(k)
 	if c == nil {
 		return
@@ -317,29 +331,21 @@ func (rt *root[K]) tidy(k hkey[K]) {
 	if now == nil || !now.kept {
 		return
 	}
-	if now.subscriptions != nil && now.subscriptions.needed(rec) {
+	if now.subscriptions.needed(rank) {
 		return
 	}
-	if (rec.word&datedBit == 0 || !rt.settle(rec)) && rt.closeCell(c, rec) {
+	if rec.word&datedBit == 0 || !rt.settle(rec) {
 		rt.unlink(k, c, rec)
 	}
 }
 
-// closeCell makes sure that no subscription is added to c, which is dead, before it is
-// unlinked, and reports whether it may be. Without Config.Transitions a writer that
-// comes late may add one in vain.
-func (rt *root[K]) closeCell(c *cell[K], dead *record) bool {
-	return rt.transitions == nil || rt.transitions.close(c, dead)
-}
-
 // unlink takes the dead cell c of k out of the table, if no creator has replaced it.
 // It raises floor first, so that a creator that finds k absent finds floor raised.
-func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
+func (rt *root[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[K, V]) {
 	s, version := rt.shard(k.Hash), dead.version()
-	for { // until no other deleter raises it between the two lines, nor it is sealed or unsealed
-		floor := Version(s.floor.Load())
-		sealed := floor & sealedBit
-		if floor-sealed >= version || s.floor.CompareAndSwap(uint64(floor), uint64(version|sealed)) {
+	for { // until no other deleter raises it between the two lines
+		floor := s.floor.Load()
+		if Version(floor) >= version || s.floor.CompareAndSwap(floor, uint64(version)) {
 			break
 		}
 	}

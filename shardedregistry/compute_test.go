@@ -3,7 +3,6 @@
 package shardedregistry_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -17,54 +16,44 @@ func asks(v int, o op, err error) func(int, bool) (int, op, error) {
 }
 
 func TestCompute(t *testing.T) {
-	calls := 0
-	for name, fresh := range users(&calls) {
-		t.Run(name, func(t *testing.T) {
-			first, as, size := fresh()
-			r := as("a")
-			for i, tt := range []struct {
-				v       int
-				op      op
-				err     error
-				want    shardedregistry.Entry[string, int]
-				present bool
-			}{
-				{1, shardedregistry.CancelOp, nil, shardedregistry.Entry[string, int]{}, false},
-				{1, shardedregistry.DeleteOp, nil, shardedregistry.Entry[string, int]{}, false},
-				{1, shardedregistry.UpdateOp, errTest, shardedregistry.Entry[string, int]{}, false},
-				{1, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 1, Version: 1}, true},
-				{2, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 2, Version: 2}, true},
-				{3, shardedregistry.CancelOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 2, Version: 2}, true},
-				{3, shardedregistry.UpdateOp, errTest, shardedregistry.Entry[string, int]{}, false},
-				{3, shardedregistry.DeleteOp, errTest, shardedregistry.Entry[string, int]{}, false},
-				{3, shardedregistry.DeleteOp, nil, shardedregistry.Entry[string, int]{}, false},
-				{4, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 4, Version: 4}, true},
-			} {
-				before, was := first.Lookup("a")
-				e, present, err := r.Compute("a", func(old int, exists bool) (int, op, error) {
-					if old != before.Value || exists != was {
-						t.Errorf("call %d: the function was given %d, %v; want %d, %v", i, old, exists, before.Value, was)
-					}
-					return tt.v, tt.op, tt.err
-				})
-				e.Key, tt.want.Key = lastOf(e.Key), lastOf(tt.want.Key)
-				if e != tt.want || present != tt.present || err != tt.err {
-					t.Errorf("call %d: Compute = %v, %v, %v; want %v, %v, %v", i, e, present, err, tt.want, tt.present, tt.err)
-				}
-				after, is := first.Lookup("a")
-				if want := tt.err != nil || tt.op == shardedregistry.CancelOp; want && (after != before || is != was) {
-					t.Errorf("call %d changed %v, %v to %v, %v", i, before, was, after, is)
-				}
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
+	for i, tt := range []struct {
+		v       int
+		op      op
+		err     error
+		want    shardedregistry.Entry[string, int]
+		present bool
+	}{
+		{1, shardedregistry.CancelOp, nil, shardedregistry.Entry[string, int]{}, false},
+		{1, shardedregistry.DeleteOp, nil, shardedregistry.Entry[string, int]{}, false},
+		{1, shardedregistry.UpdateOp, errTest, shardedregistry.Entry[string, int]{}, false},
+		{1, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 1, Version: 1}, true},
+		{2, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 2, Version: 2}, true},
+		{3, shardedregistry.CancelOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 2, Version: 2}, true},
+		{3, shardedregistry.UpdateOp, errTest, shardedregistry.Entry[string, int]{}, false},
+		{3, shardedregistry.DeleteOp, errTest, shardedregistry.Entry[string, int]{}, false},
+		{3, shardedregistry.DeleteOp, nil, shardedregistry.Entry[string, int]{}, false},
+		{4, shardedregistry.UpdateOp, nil, shardedregistry.Entry[string, int]{Key: "a", Value: 4, Version: 4}, true},
+	} {
+		before, was := r.Lookup("a")
+		e, present, err := r.Compute("a", func(old int, exists bool) (int, op, error) {
+			if old != before.Value || exists != was {
+				t.Errorf("call %d: the function was given %d, %v; want %d, %v", i, old, exists, before.Value, was)
 			}
-			if size() != 1 {
-				t.Errorf("%d keys, want 1", size())
-			}
+			return tt.v, tt.op, tt.err
 		})
+		if e != tt.want || present != tt.present || err != tt.err {
+			t.Errorf("call %d: Compute = %v, %v, %v; want %v, %v, %v", i, e, present, err, tt.want, tt.present, tt.err)
+		}
+		after, is := r.Lookup("a")
+		if want := tt.err != nil || tt.op == shardedregistry.CancelOp; want && (after != before || is != was) {
+			t.Errorf("call %d changed %v, %v to %v, %v", i, before, was, after, is)
+		}
+	}
+	if r.Len() != 1 {
+		t.Errorf("%d keys, want 1", r.Len())
 	}
 }
-
-// lastOf returns the last byte of a key: a Ref of a View shows whole keys.
-func lastOf(k string) string { return k[max(0, len(k)-1):] }
 
 // What a function decides about a value does not happen to another one.
 func TestComputeIsOvertaken(t *testing.T) {
@@ -127,13 +116,10 @@ func TestComputeKeepsChangingItsKey(t *testing.T) {
 			return -1, o, nil
 		})
 		wantIs(t, "Compute", err, shardedregistry.ErrTooManyRetries)
-		if want := shardedregistry.Patience + shardedregistry.Proofs; runs != want || present || e.Version != 0 {
-			t.Errorf("%d: the function ran %d times, want %d; Compute returned %v, %v", o, runs, want, e, present)
+		if runs != shardedregistry.MaxAttempts || present || e.Version != 0 {
+			t.Errorf("%d: the function ran %d times, want %d; Compute returned %v, %v", o, runs, shardedregistry.MaxAttempts, e, present)
 		}
 		wantValue(t, &r, "a", runs)
-		if n := shardedregistry.Suspects(&r); n != 0 {
-			t.Errorf("%d detectors are still listed", n)
-		}
 	}
 }
 
@@ -167,10 +153,6 @@ func TestComputeLeaves(t *testing.T) {
 	}
 	var r shardedregistry.Registry[string, int]
 	wantPanic(t, "Compute called with a nil function", func() { _, _, _ = r.Compute("a", nil) })
-	wantPanic(t, "Compute called with a nil function", func() { _, _, _ = r.Ref("a").Compute(nil) })
-	wantPanic(t, "Compute called with a nil function", func() {
-		_, _, _ = shardedregistry.Namespace(new(shardedregistry.Registry[scoped, int]), "x").Compute("a", nil)
-	})
 	_, _, err := new(shardedregistry.Registry[any, int]).Compute([]int{1}, asks(1, shardedregistry.UpdateOp, nil))
 	wantIs(t, "Compute of no key", err, shardedregistry.ErrInvalidKey)
 }
@@ -178,10 +160,11 @@ func TestComputeLeaves(t *testing.T) {
 // What Compute changes, and nothing else, is told to a stream, found by an index,
 // and in snapshots from then on.
 func TestComputeIsToldOf(t *testing.T) {
-	r := transitions(shardedregistry.Config[string, int]{
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+		History: 64,
 		Indexes: map[string]func(string, int) []string{"parity": func(_ string, v int) []string { return []string{key(v % 2)} }},
 	})
-	s := shardedregistry.OpenStream(r, 100)
+	s := shardedregistry.OpenFeed(r)
 	found := func(parity int) (n int) {
 		for range r.ByIndex("parity", key(parity)) {
 			n++
@@ -202,19 +185,18 @@ func TestComputeIsToldOf(t *testing.T) {
 		{2, shardedregistry.UpdateOp, nil, []event{{"a", 2, 2, false, false}}, 1, 0},
 		{3, shardedregistry.CancelOp, nil, nil, 1, 0},
 		{3, shardedregistry.UpdateOp, errTest, nil, 1, 0},
-		{4, shardedregistry.DeleteOp, nil, []event{{"a", 0, 3, true, false}}, 0, 0},
+		{4, shardedregistry.DeleteOp, nil, []event{{"a", 2, 3, true, false}}, 0, 0},
 	} {
 		_, _, err := r.Compute("a", asks(step.v, step.op, step.err))
 		if err != step.err || found(0) != step.even || found(1) != step.odd {
 			t.Errorf("%v: %v, %d even and %d odd", step, err, found(0), found(1))
 		}
-		wantEvents(t, drain(t, s), step.want...)
+		events, _ := s.Drain()
+		wantEvents(t, events, step.want...)
 	}
-	s.Leave()
 	if before.Len() != 0 || r.Snapshot().Len() != 0 {
 		t.Error("a snapshot has a key")
 	}
-	wantForgotten(t, r)
 }
 
 // Workers that count up to a limit and then delete lose no count.
@@ -248,64 +230,4 @@ func TestStressCompute(t *testing.T) {
 	if got := sum*limit + last; got != workers*n || r.Len() != shardedregistry.Linked(r) {
 		t.Errorf("%d counts, want %d; %d keys, %d linked", got, workers*n, r.Len(), shardedregistry.Linked(r))
 	}
-}
-
-// An error of the function stops DeleteFunc, and keeps the entry.
-func TestDeleteFunc(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Shards: 1})
-	for i := range 100 {
-		mustPut(t, r, scoped{"a", key(i)}, i)
-		mustPut(t, r, scoped{"b", key(i)}, i)
-	}
-	asked := 0
-	n, err := r.DeleteFunc(func(e shardedregistry.Entry[scoped, int]) (bool, error) {
-		if asked++; asked == 31 {
-			return true, errTest
-		}
-		return asked%2 == 1, nil
-	})
-	if n != 15 || err != errTest || asked != 31 || r.Len() != 200-15 {
-		t.Errorf("DeleteFunc = %d, %v after %d questions, %d keys are left", n, err, asked, r.Len())
-	}
-	a := shardedregistry.Namespace(r, "a")
-	mine := a.Len()
-	n, err = a.DeleteFunc(func(e shardedregistry.Entry[string, int]) (bool, error) { return true, nil })
-	if n != mine || err != nil || a.Len() != 0 || shardedregistry.Linked(r) != r.Len() {
-		t.Errorf("DeleteFunc of a View = %d, %v, want %d; %d keys are left", n, err, mine, a.Len())
-	}
-	// An error that DeleteFunc itself knows is that of the function.
-	n, err = r.DeleteFunc(func(shardedregistry.Entry[scoped, int]) (bool, error) {
-		return false, shardedregistry.ErrTooManyRetries
-	})
-	if n != 0 || !errors.Is(err, shardedregistry.ErrTooManyRetries) {
-		t.Errorf("DeleteFunc = %d, %v", n, err)
-	}
-	// A key that the function keeps changing stays, and is no error.
-	asked = 0
-	n, err = r.DeleteFunc(func(e shardedregistry.Entry[scoped, int]) (bool, error) {
-		mustPut(t, r, e.Key, asked)
-		asked++
-		return true, nil
-	})
-	if want := r.Len() * (shardedregistry.Patience + shardedregistry.Proofs); n != 0 || err != nil || asked != want {
-		t.Errorf("DeleteFunc = %d, %v after %d questions, want %d", n, err, asked, want)
-	}
-	for how, exit := range leave {
-		before := r.Len()
-		p := left(t, func() {
-			_, _ = r.DeleteFunc(func(shardedregistry.Entry[scoped, int]) (bool, error) { exit(); return true, nil })
-		})
-		if how == "panic" && p != "the caller's panic" || r.Len() != before {
-			t.Errorf("the panic became %v, %d keys of %d are left", p, r.Len(), before)
-		}
-	}
-	var none shardedregistry.Registry[scoped, int]
-	if n, err := none.DeleteFunc(func(shardedregistry.Entry[scoped, int]) (bool, error) { return true, errTest }); n != 0 || err != nil {
-		t.Errorf("DeleteFunc of an empty registry = %d, %v", n, err)
-	}
-	if n, err := shardedregistry.Namespace(&none, "a").DeleteFunc(func(shardedregistry.Entry[string, int]) (bool, error) { return true, errTest }); n != 0 || err != nil {
-		t.Errorf("DeleteFunc of an empty View = %d, %v", n, err)
-	}
-	wantPanic(t, "DeleteFunc called with a nil function", func() { _, _ = r.DeleteFunc(nil) })
-	wantPanic(t, "DeleteFunc called with a nil function", func() { _, _ = a.DeleteFunc(nil) })
 }

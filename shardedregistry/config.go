@@ -31,12 +31,9 @@ const (
 // value. With UniqueIndexes, a change by which its key gains a value also locks
 // one of 64 mutexes, chosen by the hash of the value.
 //
-// A method that is to change a key which a transaction, Clear or Replace is about
-// to change helps it first, and UpdateIf and DeleteIf are lock-free then. It
-// blocks, as these do, on the mutexes of the hash buckets of keys that were absent,
-// and if it is to create a key, until Clear or Replace is done. While a loop over
-// Stream is running, a method that changes a key may block on the mutex of the
-// key's hash bucket. For TTL see there.
+// A method that is to change a key which a transaction is about to change helps it
+// first, and UpdateIf and DeleteIf are lock-free then. It blocks, as that does, on
+// the mutexes of the hash buckets of keys that were absent. For TTL see there.
 //
 // No function that a caller supplies runs under any of these mutexes. Methods
 // that only read are not affected: they neither help nor wait.
@@ -46,7 +43,7 @@ type Config[K comparable, V any] struct {
 	// part, which have a cache line of their own. 0 stands for four times
 	// GOMAXPROCS, at least 8 and at most 256. Negative numbers and numbers above
 	// 65,536 are errors. A part takes 8 bytes, and 88 more once it has had a key,
-	// or once Clear, Replace or Restore was called.
+	// or once Restore was called.
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an
@@ -58,31 +55,6 @@ type Config[K comparable, V any] struct {
 	// that return an Entry have that key in it. Nil stores keys as they are.
 	Normalize func(K) (K, error)
 
-	// Clone returns a copy of a value that shares nothing with it that anybody
-	// changes. With it, the registry keeps and hands out copies only. It clones
-	// each value that is stored, and each that is returned, yielded, or given to
-	// a function, also by its snapshots; Check and each index get a copy of
-	// their own. So callers may change what they have given and received, and
-	// functions may change their arguments. Clone is called on the caller's
-	// goroutine, outside every lock, and must be safe for concurrent use. If it
-	// panics over a value that is to be stored, nothing has changed. If it
-	// panics over one that is to be returned, what the method does may be done.
-	// Nil stores and hands out values as they are.
-	Clone func(V) V
-
-	// Fingerprint is for tests: it finds code that changes a value which the
-	// registry holds. It returns a description of all that a value consists of
-	// and refers to, for example as JSON. The registry calls it when a value is
-	// stored, and again whenever the value is read, replaced or deleted. If the
-	// descriptions differ, the registry panics with key, version and both.
-	// Fingerprint must be safe for concurrent use and return the same for the
-	// same value. With it, each operation costs a call of it and a look-up or
-	// two, and may block on the mutex of a hash bucket, also where its
-	// documentation calls it wait-free or lock-free; each key takes the memory
-	// of a description. A loop over All calls it for all values. Nil checks
-	// nothing.
-	Fingerprint func(V) string
-
 	// Check may reject a value before it is stored for a key. The method that
 	// was to store the value returns the error of Check as it is. Then, and when
 	// Check panics or calls runtime.Goexit, nothing has changed. Nil accepts
@@ -90,8 +62,8 @@ type Config[K comparable, V any] struct {
 	//
 	// Check is given the key as it is stored. It runs on the caller's goroutine,
 	// outside every lock, once for each attempt to store, and must be safe for
-	// concurrent use. It may read the registry and must not change it. Unless
-	// there is Clone, it must not change what the value refers to.
+	// concurrent use. It may read the registry. It must change neither that nor
+	// what the value refers to.
 	Check func(K, V) error
 
 	// Indexes are functions that return the values under which ByIndex finds a
@@ -109,8 +81,8 @@ type Config[K comparable, V any] struct {
 	// by which its key loses it returns, or shortly before. So two keys swap
 	// their values by way of a third. No name may be in both maps.
 	//
-	// The values are unique in the whole registry. To make a value unique in
-	// each namespace only, return it with the quoted Space of the key before it.
+	// The values are unique in the whole registry. To make a value unique for
+	// each tenant only, return it with the quoted tenant of the key before it.
 	UniqueIndexes map[string]func(K, V) []string
 
 	// TTL says how long an entity lives: when that time has passed since TTL returned, and
@@ -130,10 +102,9 @@ type Config[K comparable, V any] struct {
 	// timer keeps a registry alive that nobody uses any more: its timers are stopped when the
 	// garbage collector finds it.
 	//
-	// TTL is given the key as it is stored, and with Clone a copy of the value. It runs on the
-	// caller's goroutine, outside every lock, once for each attempt to store, after Check and
+	// TTL is given the key as it is stored. It runs on the caller's goroutine, outside every lock, once for each attempt to store, after Check and
 	// the indexes, and must be safe for concurrent use. If it panics or calls runtime.Goexit,
-	// nothing has changed. Fingerprint is not asked about a value that expires.
+	// nothing has changed.
 	//
 	// Each entity takes some 60 bytes more, or 30 if it never expires. What is said above about methods that block with
 	// Indexes holds with TTL too: a creation or deletion, and a change whose deadline comes
@@ -141,18 +112,14 @@ type Config[K comparable, V any] struct {
 	// chosen by the hash of the key.
 	TTL func(K, V) time.Duration
 
-	// Transitions makes Stream possible. Each value that is stored, and each
-	// deletion, then takes 16 bytes more, and each change costs some more loads
-	// and two or three more stores, also while no loop is running.
-	Transitions bool
-
 	// History is how many changes are remembered for WatchFrom, rounded up to a
 	// power of two. 0 remembers none. Negative numbers and numbers above
-	// 16,777,216 are errors. A change that is remembered takes 24 bytes and the
-	// key, in blocks of Go's allocator, and 8 bytes more from the beginning; what
-	// its value refers to is not kept. Each change of any key then writes one
-	// counter, which writers of different keys contend for, and wakes the loops
-	// over WatchFrom that sleep. UpdateIf and DeleteIf are lock-free then.
+	// 16,777,216 are errors. A change that is remembered keeps its key and what was
+	// stored, or, of a deletion, what was there before; it takes 32 bytes besides, in
+	// blocks of Go's allocator, and 8 bytes more from the beginning. Each entity takes
+	// 16 bytes more. Each change of any key then writes one counter, which writers of
+	// different keys contend for, and wakes the loops over WatchFrom that sleep.
+	// UpdateIf and DeleteIf are lock-free then.
 	History int
 }
 

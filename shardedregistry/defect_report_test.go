@@ -130,7 +130,7 @@ func TestReportNaiveNameIsNotFound(t *testing.T) {
 func TestReportCreate(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
 	interleave(t, func(pause func()) {
-		_, err := r.Upsert("Backup", func(old int, exists bool) (int, error) {
+		_, err := createOrUpdate(r, "Backup", func(old int, exists bool) (int, error) {
 			pause()
 			if exists {
 				return 0, shardedregistry.ErrExists

@@ -29,35 +29,32 @@
 //	GetOrCreate of a present key         wait-free
 //	UpdateIf                             wait-free; lock-free while others watch or wait, or with
 //	                                     History, or beside a transaction
-//	Update; Put Upsert of a present key  lock-free
-//	Create Put Upsert GetOrCreate        blocking on the mutex of a hash bucket
+//	Update; Put of a present key         lock-free
+//	Create Put GetOrCreate               blocking on the mutex of a hash bucket
 //	    of an absent key
 //	Delete DeleteIf                      others see the key absent without waiting;
 //	                                     then blocking on that mutex
 //	Renew                                lock-free; blocking on a mutex if it brings the
 //	                                     deadline forward
-//	Compute                              as Upsert, or, if it deletes, as Delete
-//	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
-//	    CreateMany DeleteMatching        never while the loop's body runs
+//	Compute                              as Put, or, if it deletes, as Delete
+//	All Entries Keys IndexValues         blocking on one bucket's mutex at a time,
+//	    Snapshot DeleteFunc Clear        never while the loop's body runs
+//	    Replace
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
-//	Clear Replace                        blocking on each other, and on one bucket's mutex
-//	                                     at a time; creations wait for them
-//	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
-//	    WatchFrom
+//	Watch WatchSnapshot WatchFrom Wait   blocking: they wait for changes; nobody waits for them
 //
-// With indexes, TTL or a stream, a method that changes a key may block as [Config] says, and so may each that helps a
-// transaction, Clear or Replace which is about to change its key: on the bucket's mutex of a key that was absent. A
-// bucket's mutex is held for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
+// With indexes or TTL, a method that changes a key may block as [Config] says, and so may each that helps a
+// transaction which is about to change its key: on the bucket's mutex of a key that was absent. A bucket's mutex is held
+// for a handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
-// takes effect at one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and
-// DeleteFunc are not atomic over keys. The versions of a key strictly increase for ever, also across its
-// deletion and re-creation.
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at one
+// instant between its call and its return. Len, loops, DeleteFunc, Clear and Replace are not atomic over keys. The
+// versions of a key strictly increase for ever, also across its deletion and re-creation.
 //
-// A function given to Update, Upsert or Compute runs again when another operation has changed the key
-// meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
+// A function given to Update or Compute runs again when another operation has changed the key meanwhile. It must
+// not modify what its argument refers to, because all readers share that. Contention alone never
 // fails a call. Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
 //
 // # Transactions
@@ -67,8 +64,9 @@
 // them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
 // Lookup, Snapshot or another transaction. It takes some four times as long as an Update of each key.
 //
-// [Registry.Clear] deletes all keys at one instant, and [Registry.Replace] makes the registry contain what an iterator
-// yields and nothing else. Readers never wait for them; creations do.
+// [Registry.Clear] deletes all keys, and [Registry.Replace] makes the registry contain what an iterator yields and
+// nothing else, both key by key. A whole new state at one instant is a new registry behind an [atomic.Pointer]: an
+// example of Replace shows that.
 //
 // # Snapshots
 //
@@ -76,10 +74,9 @@
 // and then B, it never shows the change of B without that of A. A loop over All sees each key at another
 // moment.
 //
-// [Sorted] and [SortedFunc] put a snapshot in order: by key, with ranges and prefixes, or by a function of
-// the caller's.
+// A snapshot is in no order. [slices.SortedFunc] of its Entries sorts them, by key, value or version.
 //
-// [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
+// [Restore] makes a registry of a snapshot's entries with their versions. Package snapfile saves a registry in a file and
 // loads it again.
 //
 // # Expiry
@@ -100,13 +97,9 @@
 // Loops may be given filters: [Keys], [Prefix], [Matching]. A loop that watches other keys costs a change a
 // hash, however many there are.
 //
-// With Config.History, [Registry.WatchFrom] begins after a [Revision]: that of a [Snapshot], or of the last
-// change that the caller has seen. If too much has changed since, it ends with an error that matches
-// [ErrCompacted].
-//
-// [Registry.Stream] yields every change, once and in order. If more changes wait for the loop than a given
-// number, it ends with an error that matches [ErrLagged]; it never skips a change. The registry must be made
-// with Config.Transitions, which costs each record 16 bytes.
+// With Config.History, [Registry.WatchFrom] yields every change, once and in order, with the last value of
+// what was deleted. It begins after a [Revision]: that of a [Snapshot], or of the last change that the caller
+// has seen. If too much has changed since, it ends with an error that matches [ErrCompacted].
 //
 // # Indexes
 //
@@ -124,15 +117,16 @@
 // the key absent.
 //
 // A [Ref] is a handle to one key. Reading through it takes two loads instead of normalising, hashing and
-// probing, and it follows its key through deletions and creations. A registry whose keys are [Scoped] can be
-// divided by [Namespace] into views. A [View] has the methods of a registry, and shows its own keys alone,
-// also in loops, events and errors.
+// probing, and it follows its key through deletions and creations.
+//
+// Several tenants have a registry each, which keeps their loops, counts, indexes and unique values apart, or, if
+// one Snapshot or transaction must show all, keys that are a struct of tenant and name.
 //
 // # Values that contain pointers
 //
-// The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody
-// may change what it refers to, unless Config.Clone copies values on the way in and out. Config.Fingerprint
-// finds code that does, in tests. The same holds of what Peek points to: the value itself, which Get copies.
+// The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody may
+// change what it refers to: neither in what was stored nor in what was returned, nor what Peek points to. To
+// change such a value, copy it and Update.
 //
 // # Memory model
 //

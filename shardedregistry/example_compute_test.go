@@ -37,21 +37,31 @@ func ExampleRegistry_Compute() {
 	// 0 false nobody is there
 }
 
-// A function that ends DeleteFunc when enough was deleted.
 func ExampleRegistry_DeleteFunc() {
+	var sessions shardedregistry.Registry[string, int] // name to minutes without use
+	sessions.Put("ann", 3)
+	sessions.Put("bob", 90)
+	sessions.Put("eve", 200)
+	n := sessions.DeleteFunc(func(_ string, minutes int) bool { return minutes > 60 })
+	fmt.Println(n, sessions.Len())
+	// Output: 2 1
+}
+
+// Entries and DeleteIf delete no more than enough, and nothing that has changed.
+func ExampleRegistry_DeleteFunc_enough() {
 	var sessions shardedregistry.Registry[string, int] // name to minutes without use
 	for name, minutes := range map[string]int{"ann": 90, "bob": 120, "eve": 200} {
 		sessions.Put(name, minutes)
 	}
-	errEnough := errors.New("two are enough for now")
 	deleted := 0
-	n, err := sessions.DeleteFunc(func(e shardedregistry.Entry[string, int]) (bool, error) {
+	for e := range sessions.Entries() {
 		if deleted == 2 {
-			return false, errEnough
+			break
 		}
-		deleted++
-		return e.Value > 60, nil
-	})
-	fmt.Println(n, err, sessions.Len())
-	// Output: 2 two are enough for now 1
+		if e.Value > 60 && sessions.DeleteIf(e.Key, e.Version) == nil {
+			deleted++
+		}
+	}
+	fmt.Println(deleted, sessions.Len())
+	// Output: 2 1
 }

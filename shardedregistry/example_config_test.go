@@ -5,7 +5,6 @@ package shardedregistry_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -55,36 +54,4 @@ func ExampleConfig_check() {
 	balance, _ := accounts.Get("ann")
 	fmt.Println(balance, err)
 	// Output: 10 must not be negative
-}
-
-func ExampleConfig_clone() {
-	type team struct{ members []string }
-	teams := shardedregistry.MustNew(shardedregistry.Config[string, *team]{
-		Clone: func(t *team) *team { return &team{slices.Clone(t.members)} },
-	})
-	teams.Create("red", &team{[]string{"ann"}})
-
-	mine, _ := teams.Get("red")
-	mine.members[0] = "eve" // changes a copy
-	teams.Update("red", func(t *team) (*team, error) {
-		t.members = append(t.members, "bob") // likewise, and stores it
-		return t, nil
-	})
-	theirs, _ := teams.Get("red")
-	fmt.Println(theirs.members)
-	// Output: [ann bob]
-}
-
-func ExampleConfig_fingerprint() {
-	type team struct{ Members []string }
-	teams := shardedregistry.MustNew(shardedregistry.Config[string, *team]{ // in a test
-		Fingerprint: func(t *team) string { return fmt.Sprint(*t) },
-	})
-	teams.Create("red", &team{[]string{"ann"}})
-	defer func() { fmt.Println(recover()) }()
-
-	mine, _ := teams.Get("red")
-	mine.Members[0] = "eve" // changes what everybody sees
-	teams.Get("red")
-	// Output: shardedregistry: the value of red at version 1 was changed behind the registry's back: it was {[ann]} and is {[eve]}
 }

@@ -66,10 +66,12 @@ func ExampleRegistry_UpdateIf() {
 	// Output: changed from version 1 to 2
 }
 
-func ExampleRegistry_Upsert() {
+func ExampleRegistry_Compute_count() {
 	var words shardedregistry.Registry[string, int]
 	for _, word := range strings.Fields("to be or not to be") {
-		words.Upsert(word, func(n int, _ bool) (int, error) { return n + 1, nil })
+		words.Compute(word, func(n int, _ bool) (int, shardedregistry.ComputeOp, error) {
+			return n + 1, shardedregistry.UpdateOp, nil // an absent word counts from 0
+		})
 	}
 	n, _ := words.Get("be")
 	fmt.Println(n, words.Len())

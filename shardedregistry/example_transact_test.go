@@ -59,17 +59,3 @@ func ExampleTx_Lookup() {
 	fmt.Println(err, ok, final)
 	// Output: <nil> false v1
 }
-
-func ExampleView_Transact() {
-	var stock shardedregistry.Registry[shardedregistry.Scoped[string], int]
-	berlin := shardedregistry.Namespace(&stock, "Berlin")
-	berlin.Put("bolts", 7)
-	err := berlin.Transact(func(tx shardedregistry.ViewTx[string, int]) error {
-		n, _ := tx.Get("bolts")
-		tx.Delete("bolts")
-		return tx.Put("sets", n/2)
-	})
-	sets, _ := berlin.Get("sets")
-	fmt.Println(err, sets, berlin.Len())
-	// Output: <nil> 3 1
-}

@@ -2,33 +2,20 @@ package shardedregistry
 
 import (
 	"math"
+	"runtime"
+	"slices"
 	"time"
-	"unsafe"
+	"weak"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// expirer has the methods of an expiry that every store of a value needs. Like a
-// constrainer it is an interface that New alone puts something into.
-type expirer[K comparable] interface {
-	// lifetime returns the time to live of rec, a draft, in nanoseconds: a Duration would
-	// bring its methods into every program. It runs Config.TTL.
-	lifetime(key K, rec *record) (ttl int64)
-	// grant gives rec, a draft that is to replace old or, if old is nil, to be the first
-	// record of a cell, the deadline that follows from its time to live.
-	grant(rec, old *record, ttl int64)
-	// oversee is called by each operation that has stored rec in c, the cell of k, in place
-	// of old or, if old is nil, as the first one.
-	oversee(rt *root[K], k hkey[K], c *cell[K], old, rec *record)
-}
-
 // expiry deletes what its time to live is over for. It is immutable but for what is inside
 // the schedules, and paused.
-type expiry[K comparable] struct {
-	ttl       func(K, *record) time.Duration // Config.TTL of a value
-	began     time.Time                      // what times count from
-	parts     uintptr                        // what lies between a lease and its plain record
-	schedules []schedule[K]
+type expiry[K comparable, V any] struct {
+	ttl       func(K, V) time.Duration // Config.TTL
+	began     time.Time                // what times count from
+	schedules []schedule[K, V]
 
 	// paused says that no timer is to be started. Only Restore sets it, before others
 	// have the registry.
@@ -57,84 +44,23 @@ const (
 // tick share a run of the timer.
 const expiryTick = int64(time.Millisecond)
 
-// leasedRecord is a record with a lease. H is record, or one of the types that end with it.
-type leasedRecord[H any] struct {
-	//lint:ignore U1000 found by its offset
-	lease
-	head H
-}
-
-const leasedSize = unsafe.Sizeof(leasedRecord[record]{}) - unsafe.Sizeof(record{})
-
-// freshLeased is freshLarge for records that have a lease besides the parts of a layout.
-func freshLeased[V any](s layout) func(snapshotting bool) *record {
-	return func(snapshotting bool) *record {
-		switch {
-		case s == 0 && !snapshotting:
-			return &new(boxed[leasedRecord[record], V]).head.head
-		case s == 0:
-			return withDate(&new(boxed[leasedRecord[datedRecord], V]).head.head.record)
-		case s == isIndexed && !snapshotting:
-			return &new(boxed[leasedRecord[indexedRecord], V]).head.head.record
-		case s == isIndexed:
-			return withDate(&new(boxed[leasedRecord[datedIndexedRecord], V]).head.head.record)
-		case s == isLinked && !snapshotting:
-			return &new(boxed[leasedRecord[linkedRecord], V]).head.head.record
-		case s == isLinked:
-			return withDate(&new(boxed[leasedRecord[datedLinkedRecord], V]).head.head.record)
-		case !snapshotting:
-			return &new(boxed[leasedRecord[indexedLinkedRecord], V]).head.head.record
-		}
-		return withDate(&new(boxed[leasedRecord[datedIndexedLinkedRecord], V]).head.head.record)
-	}
-}
-
-// expirer returns what makes the entities of c expire, or nil. Besides a lease records have
-// the parts of a layout.
-func (c *Config[K, V]) expirer(s layout) expirer[K] {
+// expiry returns what makes the entities of c expire, or nil.
+func (c *Config[K, V]) expiry() *expiry[K, V] {
 	if c.TTL == nil {
 		return nil
 	}
-	clone, ttl := c.Clone, c.TTL
-	x := &expiry[K]{
-		ttl:       func(key K, rec *record) time.Duration { return ttl(key, copied(clone, *valueOf[V](rec))) },
-		began:     atomics.Now(),
-		schedules: make([]schedule[K], schedules()),
-	}
+	x := &expiry[K, V]{ttl: c.TTL, began: atomics.Now(), schedules: make([]schedule[K, V], schedules())}
 	for i := range x.schedules {
 		x.schedules[i].number = i
 	}
-	if s&isIndexed != 0 {
-		x.parts += indexedSize
-	}
-	if s&isLinked != 0 {
-		x.parts += linkedSize
-	}
 	return x
-}
-
-// expiryOf returns the expiry of a registry, or nil without Config.TTL.
-func expiryOf[K comparable](rt *root[K]) *expiry[K] {
-	x, _ := rt.expiry.(*expiry[K])
-	return x
-}
-
-// lease returns the lease of rec, which is live.
-func (x *expiry[K]) lease(rec *record) *lease {
-	size := leasedSize + x.parts
-	if rec.word&datedBit != 0 {
-		size += datedSize
-	}
-	// Safety: where there is an expiry, freshLeased alone makes live records, each with its
-	// lease before all that is counted here.
-	return (*lease)(rec.before(size))
 }
 
 // now returns the time since the registry was made.
-func (x *expiry[K]) now() int64 { return int64(atomics.Since(x.began)) }
+func (x *expiry[K, V]) now() int64 { return int64(atomics.Since(x.began)) }
 
 // deadline returns the deadline of what has a time to live of ttl from now on.
-func (x *expiry[K]) deadline(ttl time.Duration) int64 {
+func (x *expiry[K, V]) deadline(ttl time.Duration) int64 {
 	switch {
 	case ttl <= 0:
 		return atOnce
@@ -148,27 +74,26 @@ func (x *expiry[K]) deadline(ttl time.Duration) int64 {
 	return (until + expiryTick - 1) / expiryTick * expiryTick
 }
 
-// lifetime implements expirer.
-func (x *expiry[K]) lifetime(key K, rec *record) int64 { return int64(x.ttl(key, rec)) }
-
-// grant implements expirer.
-func (x *expiry[K]) grant(rec, old *record, ttl int64) {
-	l := x.lease(rec)
-	atomics.InitInt64(&l.until, x.deadline(time.Duration(ttl)))
+// grant gives rec, a draft that is to replace old or, if old is nil, to be the first
+// record of a cell, the deadline of its key. It runs Config.TTL.
+func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) {
+	l := &rec.ext.lease
+	atomics.InitInt64(&l.until, x.deadline(x.ttl(key, rec.value)))
 	if old != nil {
-		l.alarm = x.lease(old).alarm
+		l.alarm = old.ext.lease.alarm
 	} else {
 		l.alarm = newAlarm()
 	}
 }
 
-// oversee implements expirer.
-func (x *expiry[K]) oversee(rt *root[K], k hkey[K], c *cell[K], old, rec *record) {
+// oversee is called by each operation that has stored rec in c, the cell of k, in place
+// of old or, if old is nil, as the first one.
+func (x *expiry[K, V]) oversee(rt *root[K, V], k hkey[K], c *cell[K, V], old, rec *record[K, V]) {
 	switch {
 	case !rec.dead():
-		x.watch(rt, k, c, x.lease(rec))
+		x.watch(rt, k, c, &rec.ext.lease)
 	case old != nil:
-		x.schedule(k).close(x.lease(old).alarm)
+		x.schedule(k).close(old.ext.lease.alarm)
 	}
 }
 
@@ -177,7 +102,7 @@ func (x *expiry[K]) oversee(rt *root[K], k hkey[K], c *cell[K], old, rec *record
 //
 // A timer first takes the cell out of its schedule, and then reads what the cell holds. So
 // if the cell is in the schedule here, the timer will find what was stored.
-func (x *expiry[K]) watch(rt *root[K], k hkey[K], c *cell[K], l *lease) {
+func (x *expiry[K, V]) watch(rt *root[K, V], k hkey[K], c *cell[K, V], l *lease) {
 	until := l.until.Load()
 	if until == expired || l.alarm.at.Load() <= until {
 		return
@@ -187,14 +112,14 @@ func (x *expiry[K]) watch(rt *root[K], k hkey[K], c *cell[K], l *lease) {
 
 // expire deletes what c holds if its deadline has come, and else sees to it that it is
 // looked at then. A timer calls it, when it has taken c out of its schedule.
-func (x *expiry[K]) expire(rt *root[K], c *cell[K]) {
+func (x *expiry[K, V]) expire(rt *root[K, V], c *cell[K, V]) {
 	k := rt.rehashed(c.key)
 	for { // until no other operation changes k, or its deadline, in between
 		rec := rt.live(c.cleared(c.rec.Load()))
 		if rec == nil {
 			return // who has deleted it has closed its alarm, or is about to
 		}
-		l := x.lease(rec)
+		l := &rec.ext.lease
 		until := l.until.Load()
 		if until > x.now() {
 			x.watch(rt, k, c, l)
@@ -211,7 +136,8 @@ func (x *expiry[K]) expire(rt *root[K], c *cell[K]) {
 
 // killExpired is kill for a timer, or who helps it. The deadline of old has become expired,
 // so nobody renews it. No function of the user's runs.
-func killExpired[K comparable](rt *root[K], k hkey[K], c *cell[K], old *record) bool {
+func killExpired[K comparable, V any](rt *root[K, V], k hkey[K], c *cell[K, V], old *record[K, V]) bool {
+	rt.recall(k, c, old)
 	dead := rt.tombstone(rt.snapshotting(), old) // in this order, as in kill
 	dead.word |= expiredBit
 	if !c.rec.CompareAndSwap(old, dead) {
@@ -223,7 +149,7 @@ func killExpired[K comparable](rt *root[K], k hkey[K], c *cell[K], old *record) 
 }
 
 // resume starts the timers of a registry that was paused.
-func (x *expiry[K]) resume(rt *root[K]) {
+func (x *expiry[K, V]) resume(rt *root[K, V]) {
 	x.paused = false
 	for i := range x.schedules {
 		s := &x.schedules[i]
@@ -231,4 +157,253 @@ func (x *expiry[K]) resume(rt *root[K]) {
 		s.arm(rt, x)
 		s.mu.Unlock()
 	}
+}
+
+// Renew gives what key holds at a version another time to live, from now on: a longer or a
+// shorter one than it has left. Zero or less means that it expires at once, and
+// [math.MaxInt64] that it does not expire. The version stays, and nobody is told: no watcher
+// sees that an owner is alive. If key has another version, the error is a [*ConflictError];
+// if it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey].
+//
+// So an owner that has created key, or has changed it, holds it as long as its calls of Renew
+// with that version return no error. The next owner has a higher version, for ever. Whoever
+// is shown versions by owners, such as a store that they write to, rejects all that are below
+// the highest one that it has seen: then an owner that was stopped, and does not know that
+// its time is over, does no harm.
+//
+// Renew panics if the registry is without Config.TTL.
+//
+// Renew is lock-free; if the new deadline comes before the time at which the timer looks at
+// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it
+// helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
+// stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
+// record is read.
+func (r *Registry[K, V]) Renew(key K, version Version, ttl time.Duration) error {
+	var t target[K, V]
+	if err := r.install().aim(&t, key); err != nil {
+		return err
+	}
+	return renew(&t, version, ttl)
+}
+
+// renew runs Renew.
+//
+// Between reading the record and storing the deadline another operation may replace or delete
+// what the key holds. Then this call has taken effect when the record was read: the deadline
+// of what has been replaced no longer matters. The record cannot have expired in between,
+// because the timer replaces the deadline first.
+func renew[K comparable, V any](t *target[K, V], version Version, ttl time.Duration) error {
+	x := t.root.expiry
+	if x == nil {
+		panic("shardedregistry: Renew without Config.TTL")
+	}
+	until := x.deadline(ttl)
+	for { // until no other call of Renew replaces the deadline, or the timer, in between
+		// LP(Renew), absent or another version: loadIf reads the record.
+		c, rec, err := t.loadIf(version)
+		if err != nil {
+			return err
+		}
+		k, l := c.named(t.key.Hash), &rec.ext.lease
+		old := l.until.Load()
+		if old == expired {
+			killExpired(t.root, k, c, rec) // for the timer, which may have stalled
+			continue
+		}
+		// LP(Renew): the deadline is stored.
+		if l.until.CompareAndSwap(old, until) {
+			x.watch(t.root, k, c, l)
+			return nil
+		}
+	}
+}
+
+// schedules returns the number of schedules of a registry. With 16 it is unlikely that two
+// creations or deletions meet in one.
+func schedules() int { return atomics.Limit(16, 1) }
+
+// fewExpired bounds how many cells a timer takes out of a schedule at once, while others
+// wait for its mutex.
+const fewExpired = 64
+
+// schedule has the cells of some keys in the order in which a timer looks at them. A cell
+// may be there for an earlier time than its deadline, because changes that put a deadline
+// off leave it where it is.
+type schedule[K comparable, V any] struct {
+	number int // in expiry.schedules. Immutable.
+
+	mu    atomics.Mutex
+	heap  appointments[K, V] // under mu: ordered as a binary heap
+	timer *expiryTimer       // under mu; nil: there is none
+	wakes int64              // under mu: when the timer fires
+	_     atomics.CacheLinePad
+}
+
+// expiryTimer is a timer that was started. It refers to the registry weakly. It does not
+// change after arm.
+type expiryTimer struct {
+	stop     func()
+	unneeded runtime.Cleanup // stops it when the registry is garbage
+}
+
+// cancel is called when the timer is no longer that of its schedule, and may have fired.
+func (t *expiryTimer) cancel() {
+	t.stop()
+	t.unneeded.Stop()
+}
+
+// alarm says when a timer looks at a cell. The records of the cell share it.
+type alarm struct {
+	// at is when a timer will look; never, if the cell is in no schedule; or closed, if the
+	// cell is dead, which is final. Written under schedule.mu. Writers of the key read it.
+	at atomics.Int64
+
+	position int // in schedule.heap, plus one; 0: none. Under schedule.mu.
+}
+
+// closed is before each deadline: nobody wants a timer to look earlier.
+const closed = expired
+
+func newAlarm() *alarm {
+	a := new(alarm)
+	atomics.InitInt64(&a.at, never)
+	return a
+}
+
+// appointment is a place in a schedule.
+type appointment[K comparable, V any] struct {
+	at    int64 // as in alarm
+	alarm *alarm
+	cell  *cell[K, V]
+}
+
+// schedule returns that of k.
+func (x *expiry[K, V]) schedule(k hkey[K]) *schedule[K, V] {
+	return &x.schedules[k.Hash%uint64(len(x.schedules))]
+}
+
+// look makes a timer look at c at a time, or before.
+func (s *schedule[K, V]) look(rt *root[K, V], x *expiry[K, V], c *cell[K, V], a *alarm, at int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.at.Load() <= at {
+		return
+	}
+	a.at.Store(at)
+	if a.position == 0 {
+		s.heap = append(s.heap, appointment[K, V]{at, a, c})
+		a.position = len(s.heap)
+	}
+	s.heap[a.position-1].at = at
+	s.heap.fix(a.position - 1)
+	s.arm(rt, x)
+}
+
+// close takes a dead cell out of the schedule, for good.
+func (s *schedule[K, V]) close(a *alarm) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.at.Store(closed)
+	s.remove(a)
+}
+
+// remove takes a cell out of the heap, if it is there. The caller holds mu.
+func (s *schedule[K, V]) remove(a *alarm) {
+	i, last := a.position-1, len(s.heap)-1
+	if i < 0 {
+		return
+	}
+	s.heap.swap(i, last)
+	s.heap[last] = appointment[K, V]{}
+	s.heap = s.heap[:last]
+	a.position = 0
+	if i < last {
+		s.heap.fix(i)
+	}
+	if cap(s.heap) > fewExpired && last < cap(s.heap)/4 {
+		s.heap = append(slices.Grow(appointments[K, V](nil), 2*last), s.heap...)
+	}
+}
+
+// arm starts a timer for the first of the heap, unless one fires before. The caller holds
+// mu. The timer does not keep the registry alive, and goes with it: unless it was made in a
+// bubble of testing/synctest, outside of which nobody may stop it.
+func (s *schedule[K, V]) arm(rt *root[K, V], x *expiry[K, V]) {
+	if len(s.heap) == 0 || x.paused {
+		return
+	}
+	next := s.heap[0].at
+	if s.timer != nil {
+		if s.wakes <= next {
+			return
+		}
+		s.timer.cancel()
+	}
+	i, root, t := s.number, weak.Make(rt), new(expiryTimer)
+	t.stop = atomics.After(time.Duration(max(0, next-x.now())), func() {
+		if rt := root.Value(); rt != nil {
+			expireDue(rt, i, t)
+		}
+	})
+	if atomics.Bubble() == 0 {
+		t.unneeded = atomics.WhenGone(rt, func(stop func()) { stop() }, t.stop)
+	}
+	s.timer, s.wakes = t, next
+}
+
+// expireDue looks at the first cells in schedule i whose time has come, and starts the next
+// timer, for the others at once. A timer runs it.
+func expireDue[K comparable, V any](rt *root[K, V], i int, by *expiryTimer) {
+	x := rt.expiry
+	s := &x.schedules[i]
+	for _, c := range s.due(x.now()) {
+		x.expire(rt, c)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == by && by != nil {
+		by.unneeded.Stop()
+		s.timer = nil
+	}
+	s.arm(rt, x)
+}
+
+// due takes a few cells out of the schedule that are to be looked at now.
+func (s *schedule[K, V]) due(now int64) (cells []*cell[K, V]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(cells) < fewExpired && len(s.heap) > 0 && s.heap[0].at <= now {
+		first := s.heap[0]
+		first.alarm.at.Store(never)
+		s.remove(first.alarm)
+		cells = append(cells, first.cell)
+	}
+	return cells
+}
+
+// appointments is a binary heap, the earliest first.
+type appointments[K comparable, V any] []appointment[K, V]
+
+// fix moves appointment i to where it belongs when its time has changed.
+func (h appointments[K, V]) fix(i int) {
+	for i > 0 && h[i].at < h[(i-1)/2].at {
+		h.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	for {
+		first := 2*i + 1
+		if first+1 < len(h) && h[first+1].at < h[first].at {
+			first++
+		}
+		if first >= len(h) || h[i].at <= h[first].at {
+			return
+		}
+		h.swap(i, first)
+		i = first
+	}
+}
+
+func (h appointments[K, V]) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].alarm.position, h[j].alarm.position = i+1, j+1
 }

@@ -28,11 +28,7 @@ func TestRenew(t *testing.T) {
 					synctest.Wait()
 					got := following(ctx, r, c)
 					synctest.Wait()
-					ref := r.Ref("k")
 					renew := func() error { return r.Renew("k", version, ttl) }
-					if step == time.Second {
-						renew = func() error { return ref.Renew(version, ttl) }
-					}
 					for range 3 {
 						time.Sleep(min(step, max(ttl-1, 0)))
 						if ttl <= 0 || ttl == 1 {
@@ -62,7 +58,7 @@ func TestRenew(t *testing.T) {
 					synctest.Wait()
 					for loop, events := range got { // that of WatchFrom may show what was there before
 						for _, e := range *events {
-							if e != (event{"k", 1, version, false, false}) && (ttl == never || e != event{"k", 0, version + 1, true, true}) {
+							if e != (event{"k", 1, version, false, false}) && (ttl == never || e != event{"k", 1, version + 1, true, true}) {
 								t.Errorf("%s: %s yields %v", name, loop, *events)
 							}
 						}
@@ -85,17 +81,10 @@ func TestRenewFails(t *testing.T) {
 		if err := r.Renew(" ", 1, time.Hour); !errors.Is(err, shardedregistry.ErrInvalidKey) {
 			t.Errorf("invalid: %v", err)
 		}
-		if err := r.Ref(" ").Renew(1, time.Hour); !errors.Is(err, shardedregistry.ErrInvalidKey) {
-			t.Errorf("invalid: %v", err)
-		}
-		if err := (shardedregistry.Ref[string, int]{}).Renew(1, time.Hour); !errors.Is(err, shardedregistry.ErrInvalidKey) {
-			t.Errorf("the zero Ref: %v", err)
-		}
 		old := mustPut(t, r, "k", 1)
-		ref := r.Ref("K")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if err := ref.Renew(old, time.Hour); err != shardedregistry.ErrNotFound {
+		if err := r.Renew("K", old, time.Hour); err != shardedregistry.ErrNotFound {
 			t.Errorf("expired: %v", err)
 		}
 		now := mustPut(t, r, "k", 2)
@@ -120,7 +109,7 @@ func TestRenewFails(t *testing.T) {
 func TestRenewWithoutTTL(t *testing.T) {
 	var zero shardedregistry.Registry[string, int]
 	for name, r := range map[string]*shardedregistry.Registry[string, int]{
-		"zero": &zero, "indexed": shardedregistry.MustNew(config{Transitions: true}),
+		"zero": &zero, "indexed": shardedregistry.MustNew(config{History: 1024}),
 	} {
 		func() {
 			defer func() {
@@ -158,7 +147,7 @@ func TestRenewHelps(t *testing.T) {
 			cancel()
 			synctest.Wait()
 			for loop, events := range got {
-				if !slices.Contains(*events, event{"k", 0, version + 1, true, true}) {
+				if !slices.Contains(*events, event{"k", 1, version + 1, true, true}) {
 					t.Errorf("%s: %s yields %v", name, loop, *events)
 				}
 			}
@@ -200,18 +189,12 @@ func TestReplacedInTime(t *testing.T) {
 func TestRenewAllocates(t *testing.T) {
 	r := shardedregistry.MustNew(lasting(time.Hour))
 	version := mustPut(t, r, "k", 1)
-	ref := r.Ref("k")
-	for name, renew := range map[string]func() error{
-		"Renew":     func() error { return r.Renew("k", version, 2*time.Hour) },
-		"Ref.Renew": func() error { return ref.Renew(version, 2*time.Hour) },
-	} {
-		if n := testing.AllocsPerRun(100, func() {
-			if err := renew(); err != nil {
-				t.Error(err)
-			}
-		}); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
+	if n := testing.AllocsPerRun(100, func() {
+		if err := r.Renew("k", version, 2*time.Hour); err != nil {
+			t.Error(err)
 		}
+	}); n != 0 {
+		t.Errorf("Renew: %v allocations", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { mustPut(t, r, "k", 2) }); n != 1 {
 		t.Errorf("Put: %v allocations, want the record", n)

@@ -30,7 +30,7 @@ func lasting(d time.Duration) config {
 // layouts are settings under which records have different parts.
 func layouts(c config) iter.Seq2[string, config] {
 	return func(yield func(string, config) bool) {
-		for i := range 1 << 4 {
+		for i := range 1 << 3 {
 			c, name := c, ""
 			if i&1 != 0 {
 				name += " Indexes"
@@ -38,17 +38,8 @@ func layouts(c config) iter.Seq2[string, config] {
 				c.UniqueIndexes = map[string]func(string, int) []string{"key": func(k string, _ int) []string { return []string{k} }}
 			}
 			if i&2 != 0 {
-				name += " Transitions"
-				c.Transitions = true
-			}
-			if i&4 != 0 {
 				name += " History"
 				c.History = 1 << 10
-			}
-			if i&8 != 0 {
-				name += " Clone"
-				c.Clone = func(v int) int { return v }
-				c.Fingerprint = strconv.Itoa
 			}
 			if !yield(name, c) {
 				return
@@ -59,21 +50,12 @@ func layouts(c config) iter.Seq2[string, config] {
 
 // stores are the ways to store a value for the key k.
 var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
-	"Create":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
-	"Put":     func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
-	"Ref.Put": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Put(1); return err },
-	"Update":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
-	"Ref.Updt": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.Ref("k").Update(constant)
-		return err
-	},
+	"Create": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
+	"Put":    func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
+	"Update": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
 	"UpdateIf": func(r *shardedregistry.Registry[string, int]) error {
 		e, _ := r.Lookup("k")
 		_, err := r.UpdateIf("k", e.Version, 1)
-		return err
-	},
-	"Upsert": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.Upsert("k", func(int, bool) (int, error) { return 1, nil })
 		return err
 	},
 	"Compute": func(r *shardedregistry.Registry[string, int]) error {
@@ -87,12 +69,8 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 		}
 		return err
 	},
-	"CreateMany": func(r *shardedregistry.Registry[string, int]) error {
-		_, err := r.CreateMany(maps.All(map[string]int{"k": 1}))
-		return err
-	},
 	"Replace": func(r *shardedregistry.Registry[string, int]) error {
-		return r.Replace(maps.All(map[string]int{"k": 1}))
+		return r.Replace(maps.All(map[string]int{"k": 1}), nil)
 	},
 	"Transact": func(r *shardedregistry.Registry[string, int]) error {
 		return r.Transact(func(tx *tx) error { tx.Get("other"); return tx.Put("k", 1) })
@@ -102,9 +80,7 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 func constant(int) (int, error) { return 1, nil }
 
 // creates and replaces say which of stores need the key to be absent or present.
-func creates(name string) bool {
-	return name == "Create" || name == "GetOrCreate" || name == "CreateMany"
-}
+func creates(name string) bool  { return name == "Create" || name == "GetOrCreate" }
 func replaces(name string) bool { return strings.Contains(name, "Upd") }
 
 // However a value was stored, and whatever the registry has besides: it is there until its
@@ -148,7 +124,7 @@ func TestExpiry(t *testing.T) {
 				}
 				cancel()
 				synctest.Wait()
-				want := event{Key: "k", Version: e.Version + 1, Deleted: true, Expired: true}
+				want := event{Key: "k", Value: 1, Version: e.Version + 1, Deleted: true, Expired: true}
 				for loop, events := range got {
 					if last := (*events)[len(*events)-1]; last != want {
 						t.Errorf("%s,%s: %s ends with %v, want %v", way, name, loop, last, want)
@@ -182,15 +158,6 @@ func following(ctx context.Context, r *shardedregistry.Registry[string, int], c 
 			}
 		}
 	}()
-	if c.Transitions {
-		all := &[]event{}
-		got["Stream"] = all
-		go func() {
-			for e := range r.Stream(ctx, 100) {
-				*all = append(*all, e)
-			}
-		}()
-	}
 	if c.History > 0 {
 		all := &[]event{}
 		got["WatchFrom"] = all
@@ -207,7 +174,7 @@ func following(ctx context.Context, r *shardedregistry.Registry[string, int], c 
 func TestDeletedIsNotExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := lasting(time.Second)
-		c.Transitions, c.History = true, 100
+		c.History = 100
 		r := shardedregistry.MustNew(c)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := following(ctx, r, c)
@@ -233,9 +200,9 @@ func TestDeletedIsNotExpired(t *testing.T) {
 			if loop == "WatchSnapshot" {
 				continue // Watch, but for the snapshot
 			}
-			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true}, event{"k", 2, 3, false, false},
-				event{"k", 0, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 0, 6, true, false},
-				event{"k", 4, 7, false, false}, event{"k", 0, 8, true, false})
+			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 1, 2, true, true}, event{"k", 2, 3, false, false},
+				event{"k", 2, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 3, 6, true, false},
+				event{"k", 4, 7, false, false}, event{"k", 4, 8, true, false})
 		}
 	})
 }
@@ -358,8 +325,8 @@ func TestDeadlinesAreRounded(t *testing.T) {
 	})
 }
 
-// TTL is called once for what is stored, with the key as it is stored and a copy of the
-// value, under no lock, and not if Check rejects the value.
+// TTL is called once for what is stored, with the key as it is stored,
+// under no lock, and not if Check rejects the value.
 func TestTTLIsCalled(t *testing.T) {
 	var (
 		calls []string
@@ -368,7 +335,6 @@ func TestTTLIsCalled(t *testing.T) {
 	r = shardedregistry.MustNew(shardedregistry.Config[string, *int]{
 		Shards:    1,
 		Normalize: normalize,
-		Clone:     func(v *int) *int { c := *v; return &c },
 		Check: func(_ string, v *int) error {
 			if *v < 0 {
 				return errTest
@@ -377,7 +343,6 @@ func TestTTLIsCalled(t *testing.T) {
 		},
 		TTL: func(k string, v *int) time.Duration {
 			calls = append(calls, fmt.Sprint(k, *v))
-			*v = 99 // a copy
 			if k == "a" {
 				n := 5
 				mustPut(t, r, "inner", &n)
@@ -435,7 +400,7 @@ func TestTTLFails(t *testing.T) {
 				})
 				failing = false
 				after, ok := r.Lookup("k")
-				if n, _ := shardedregistry.Scheduled(r); after != before || ok != present || n != scheduled || shardedregistry.Suspects(r) != 0 {
+				if n, _ := shardedregistry.Scheduled(r); after != before || ok != present || n != scheduled {
 					t.Errorf("%s,%s: %v, %t afterwards, %v, %t before; %d scheduled", way, name, after, ok, before, present, n)
 				}
 				within(t, func() { mustPut(t, r, "k", 8) })
@@ -536,28 +501,6 @@ func TestExpiryDuringSnapshot(t *testing.T) {
 	}
 }
 
-// Fingerprint, which may panic, is not called by a timer, and forgets what has expired.
-func TestFingerprintOfExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 1
-		r := shardedregistry.MustNew(shardedregistry.Config[string, *int]{
-			TTL:         func(string, *int) time.Duration { return time.Second },
-			Fingerprint: func(v *int) string { return strconv.Itoa(*v) },
-		})
-		mustPut(t, r, "k", &n)
-		n = 2 // behind the registry's back
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if r.Len() != 0 {
-			t.Error("it has not expired")
-		}
-		mustPut(t, r, "k", &n)
-		if v, _ := r.Get("k"); *v != 2 {
-			t.Errorf("it is %d", *v)
-		}
-	})
-}
-
 // Many entities expire together.
 func TestManyExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -600,9 +543,9 @@ func TestScheduleIsBounded(t *testing.T) {
 		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, room)
 	}
 	for name, clear := range map[string]func(){
-		"DeleteMatching": func() { r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true }) },
-		"Clear":          func() { r.Clear() },
-		"Replace":        func() { r.Replace(maps.All(map[string]int{})) },
+		"DeleteFunc": func() { r.DeleteFunc(func(string, int) bool { return true }) },
+		"Clear":      func() { r.Clear() },
+		"Replace":    func() { r.Replace(maps.All(map[string]int{}), nil) },
 	} {
 		if clear(); r.Len() != 0 {
 			t.Errorf("%s leaves %d entities", name, r.Len())
@@ -727,44 +670,6 @@ func TestExpiryMeetsTransaction(t *testing.T) {
 		synctest.Wait()
 		if r.Len() != 0 {
 			t.Errorf("%d are left", r.Len())
-		}
-	})
-}
-
-// In a namespace an entity expires alone, and its loops show it without its Space.
-func TestExpiryInView(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{TTL: func(k scoped, _ int) time.Duration {
-			if k.Space == "brief" {
-				return time.Second
-			}
-			return math.MaxInt64
-		}})
-		brief, long := shardedregistry.Namespace(r, "brief"), shardedregistry.Namespace(r, "long")
-		var got []event
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for e := range brief.Watch(ctx) {
-				got = append(got, e)
-			}
-		}()
-		synctest.Wait()
-		brief.Put("k", 1)
-		version, _ := long.Put("k", 2)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		wantEvents(t, got, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true})
-		if brief.Len() != 0 || long.Len() != 1 {
-			t.Errorf("Len is %d and %d", brief.Len(), long.Len())
-		}
-		if err := long.Renew("k", version, 0); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if long.Len() != 0 {
-			t.Error("it is there after Renew with 0")
 		}
 	})
 }

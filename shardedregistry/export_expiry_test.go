@@ -1,7 +1,7 @@
 package shardedregistry
 
 // PauseTimers lets no timer of r start any more.
-func PauseTimers[K comparable, V any](r *Registry[K, V]) { expiryOf(r.install()).paused = true }
+func PauseTimers[K comparable, V any](r *Registry[K, V]) { r.install().expiry.paused = true }
 
 // Expire does what a timer does for key.
 func Expire[K comparable, V any](r *Registry[K, V], key K) {
@@ -10,14 +10,14 @@ func Expire[K comparable, V any](r *Registry[K, V], key K) {
 		panic(err)
 	}
 	if c := t.root.cells.Load(t.key); c != nil {
-		expiryOf(t.root).expire(t.root, c)
+		t.root.expiry.expire(t.root, c)
 	}
 }
 
 // ExpireAll does what timers do that fire now.
 func ExpireAll[K comparable, V any](r *Registry[K, V]) {
 	rt := r.install()
-	for i := range expiryOf(rt).schedules {
+	for i := range rt.expiry.schedules {
 		expireDue(rt, i, nil)
 	}
 }
@@ -29,13 +29,13 @@ func Claim[K comparable, V any](r *Registry[K, V], key K) {
 		panic(err)
 	}
 	_, rec := t.root.loadLive(t.key)
-	expiryOf(t.root).lease(rec).until.Store(expired)
+	rec.ext.lease.until.Store(expired)
 }
 
 // Scheduled returns the number of cells that timers will look at, and for how many the
 // schedules have room. It panics if a cell is not in its place.
 func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
-	x := expiryOf(r.install())
+	x := r.install().expiry
 	for i := range x.schedules {
 		s := &x.schedules[i]
 		s.mu.Lock()
@@ -54,10 +54,9 @@ func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
 // them.
 func Overlooked[K comparable, V any](r *Registry[K, V]) (keys []K) {
 	rt := r.install()
-	x := expiryOf(rt)
 	for c := range rt.cells.All() {
 		if rec := rt.live(c.rec.Load()); rec != nil {
-			if l := x.lease(rec); l.until.Load() < l.alarm.at.Load() {
+			if l := &rec.ext.lease; l.until.Load() < l.alarm.at.Load() {
 				keys = append(keys, c.key)
 			}
 		}

@@ -3,7 +3,7 @@ package shardedregistry
 // Pins returns what the indexes keep: values that have a posting list, keys under them,
 // and pins of these.
 func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
-	for _, x := range constraintsOf(r.install()).indexes {
+	for _, x := range r.install().constraints.indexes {
 		for _, s := range x.lists.All() {
 			shelves++
 			s.keys.Load().all(func(one posting[K]) bool { keys++; pins += one.pins; return true })
@@ -20,10 +20,10 @@ func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) 
 		panic(err)
 	}
 	rt, k := t.root, t.key
-	cs := constraintsOf(rt)
+	cs := rt.constraints
 	keys := []indexKey{cs.indexKey(cs.number(index), value)}
-	constrained[K]{cs}.pin(k, keys, nil)
-	return func() { constrained[K]{cs}.unpin(k, keys, nil) }
+	cs.pin(k, keys, nil)
+	return func() { cs.unpin(k, keys, nil) }
 }
 
 // Postings is a set of pins by itself. The hash of a key is the key.
@@ -76,7 +76,7 @@ func nodes[K comparable](p *postings[K]) (branches, leaves int) {
 // held before.
 func SameIndexKeys[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
 	keys := func() []indexKey {
-		_, _, rec := r.find(key)
+		_, rec := r.root.Load().find(key)
 		return rec.indexKeys()
 	}
 	before := keys()

@@ -5,20 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// What the tests must know to reach the rare paths.
-var (
-	Patience = attemptsBeforeDetecting()
-	Proofs   = provenReentries()
-)
+// MaxAttempts is how often a function runs that changes its own key.
+var MaxAttempts = maxAttempts()
 
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
 	rt := r.install()
-	rt.hasher, rt.open, rt.light = f, false, false
+	rt.hasher, rt.open = f, false
 }
 
 // Shards returns the number of shards.
@@ -45,14 +40,6 @@ func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
-// Suspects returns the number of calls that are listed as detectors.
-func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
-	for p := r.install().detectors.Load(); p != nil; p = p.next {
-		n++
-	}
-	return n
-}
-
 // Kill does the first half of Delete, up to the instant at which it takes
 // effect, and returns the second half.
 func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
@@ -73,8 +60,8 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 // present, since somebody has created and deleted it meanwhile. GivenUp returns the rest, which
 // gives up, unless others have committed the transaction.
 func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V) (rest func()) {
-	tx := newTx[K, V](r.install(), nil)
-	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare(nil)); err != nil {
+	tx := newTx[K, V](r.install())
+	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare()); err != nil {
 		panic(err)
 	}
 	tx.sort()
@@ -94,51 +81,14 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 	}
 }
 
-// Listed calls f while a detector for key is listed, as change.prove does.
-func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
-	t, err := r.locate(key)
-	if err != nil {
-		panic(err)
-	}
-	t.root.detecting(t.key, f)
-}
-
-// SuspectList is a list of detectors by itself.
-type SuspectList struct {
-	p atomics.Pointer[reentryDetector[int]]
-}
-
-// Push lists a detector, and returns a function that reports whether it is
-// listed and one that drops it.
-func (l *SuspectList) Push() (listed func() bool, remove func()) {
-	own := new(bool)
-	push(&l.p, &reentryDetector[int]{own: own})
-	listed = func() bool {
-		for p := l.p.Load(); p != nil; p = p.next {
-			if p.own == own {
-				return true
-			}
-		}
-		return false
-	}
-	return listed, func() { drop(&l.p, own) }
-}
-
 // Taker is a call of Snapshot that can be stopped between its steps.
-type Taker[K comparable, V any] struct {
-	t     *collector[K]
-	clone func(V) V
-}
+type Taker[K comparable, V any] struct{ t *collector[K, V] }
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
 	col := newCollector(r.install())
 	col.collect()
-	joined := Taker[K, V]{t: col}
-	if g := r.root.Load().guard; g != nil {
-		joined.clone = cloneOf[V](g)
-	}
-	return joined
+	return Taker[K, V]{col}
 }
 
 // Collect makes a cut, and reports whether that was the last.
@@ -146,16 +96,16 @@ func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
-	s, col := &Snapshot[K, V]{clone: t.clone}, *t.t
+	s, col := new(Snapshot[K, V]), *t.t
 	col.keys.keys, col.heads = slices.Clone(col.keys.keys), slices.Clone(col.heads) // fill changes them
-	col.fill(&s.contents, plain[V])
+	col.fill(&s.contents)
 	return s
 }
 
 // Leave does the rest of Snapshot.
 func (t Taker[K, V]) Leave() *Snapshot[K, V] {
-	s := &Snapshot[K, V]{clone: t.clone}
-	t.t.finish(&s.contents, plain[V])
+	s := new(Snapshot[K, V])
+	t.t.finish(&s.contents)
 	return s
 }
 
@@ -167,14 +117,14 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 }
 
 // replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K], k hkey[K], c *cell[K], old, next *record) {
+func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
 	rt, k = t.root, t.key
 	c, old = rt.loadLive(k)
-	next = draft(rt, rt.snapshotting(), nil, value)
+	next = rt.draft(rt.snapshotting(), value)
 	if err = rt.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
@@ -219,11 +169,6 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 // Remembers reports whether a Ref remembers a cell.
 func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Load() != nil }
 
-// Imprints returns the number of values that are remembered for Fingerprint.
-func Imprints[K comparable, V any](r *Registry[K, V]) int {
-	return r.root.Load().verifier.(*fingerprints[K]).byKey.Len()
-}
-
 // UsedShards returns the number of shards that have had a key.
 func UsedShards[K comparable, V any](r *Registry[K, V]) (n int) {
 	for i := range r.install().shards {
@@ -235,11 +180,11 @@ func UsedShards[K comparable, V any](r *Registry[K, V]) (n int) {
 }
 
 // Watcher is a loop over Watch that can be stopped between its steps.
-type Watcher[K comparable, V any] struct{ w *watcher[K] }
+type Watcher[K comparable, V any] struct{ w *watcher[K, V] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
-	return Watcher[K, V]{newWatcher(r.install(), interest[K]{all: true}, nil)}
+	return Watcher[K, V]{newWatcher(r.install(), interest[K]{all: true})}
 }
 
 // Run yields events, until yield returns false or ctx is done.
@@ -253,7 +198,7 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 			return events
 		}
 		if k, rec := w.w.look(n); rec != nil {
-			events = append(events, eventOf[V](w.w.root, k, rec))
+			events = append(events, rec.event(k))
 		}
 	}
 }
@@ -294,20 +239,21 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 // Watchers returns the number of loops among the subscribers, where one counts for each
 // topic that it watches.
 func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
-	set := watchersOf(r.install().subscribers.Load())
-	if set == nil {
+	s := r.install().subscribers.Load()
+	if s == nil || s.watchers == nil {
 		return 0
 	}
-	n = len(set.all) + watchersAt(&set.keys)
-	for i := range set.groups {
-		n += watchersAt(&set.groups[i].topicNode)
+	set := s.watchers
+	n = set.all.len() + watchersAt(&set.keys)
+	for i := range set.prefixes {
+		n += watchersAt(&set.prefixes[i].topicNode)
 	}
 	return n
 }
 
-func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
+func watchersAt[T comparable, W member](node *topicNode[T, W]) (n int) {
 	for _, t := range node.tip {
-		n += len(t.watchers)
+		n += t.watchers.len()
 	}
 	if node.below != nil {
 		for i := range node.below {
@@ -320,8 +266,13 @@ func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
 // Seats returns the number of subscriptions at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
-		n += len(subscriptionsOf(c.meta.Load()).list())
+		n += c.meta.Load().subscribed().len()
 	}
+	return n
+}
+
+func (s *members[M]) len() (n int) {
+	s.each(func(M) { n++ })
 	return n
 }
 
@@ -340,10 +291,8 @@ func Waiters[K comparable, V any](r *Registry[K, V]) int {
 // is called.
 func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
 	rt := r.install()
-	waitOps[K]{rt}.install()
-	count := func(n int) {
-		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(waitOps[K]{rt}, n) })
-	}
+	rt.installWaitlists()
+	count := func(n int) { rt.changeSubscribers(func(s *subscribers[K, V]) { s.waiters += n }) }
 	count(1)
 	return func() { count(-1) }
 }
@@ -365,7 +314,7 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 	if err != nil {
 		panic(err)
 	}
-	t.root.tidy(t.key)
+	t.root.tidy(t.key, 0)
 }
 
 // SubscribeTo is Subscribe by a loop that is told of one key only.
@@ -376,14 +325,14 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 // SubscribeFiltered is Subscribe by a loop with filters.
 func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Watcher[K, V] {
 	rt := r.install()
-	return Watcher[K, V]{newWatcher(rt, domainOf(rt).interest(filters), nil)}
+	return Watcher[K, V]{newWatcher(rt, interestOf(rt, filters))}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
 	t, _ := r.locate(key)
-	return subscriptionsOf(t.root.cells.Load(t.key).meta.Load()).list()[0].latest.Load().stage.Load() == done
+	return t.root.cells.Load(t.key).meta.Load().subscribed().few[0].latest.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was
@@ -396,11 +345,30 @@ func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
 // KeepsApart reports whether two lists that were made of one of n subscriptions, by
 // goroutines of which one then fails, have each what was added to it.
 func KeepsApart(n int) bool {
-	var list *subscriptionList[int]
-	for range n {
-		list = list.with(new(subscription[int]))
+	var (
+		list *members[*subscription[int, int]]
+		next uint64
+	)
+	fresh := func() []*subscription[int, int] {
+		next++
+		return []*subscription[int, int]{{watcher: &watcher[int, int]{number: next}}}
 	}
-	first, second := new(subscription[int]), new(subscription[int])
-	one, other := list.with(first), list.with(second)
+	for range n {
+		list = list.with(fresh())
+	}
+	added := append(fresh(), fresh()...)
+	first, second := added[0], added[1]
+	one, other := list.with(added[:1]), list.with(added[1:])
 	return one.has(first) && !one.has(second) && other.has(second) && !other.has(first)
+}
+
+// Asked returns how many subscriptions w asks whether they need the dead cell of key.
+func (w Watcher[K, V]) Asked(key K) (n int) {
+	t, _ := w.w.root.hashed(key)
+	c := w.w.root.cells.Load(t)
+	c.meta.Load().subscribed().some(w.w.number, func(s *subscription[K, V]) bool {
+		n++
+		return s.latest.Load().stage.Load() != done
+	})
+	return n
 }

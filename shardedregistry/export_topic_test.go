@@ -3,9 +3,9 @@ package shardedregistry
 // TopicSet is a set of loops with filters, as the subscribers have it. Loops have numbers.
 // It is immutable.
 type TopicSet struct {
-	rt    *root[string]
-	set   *watcherSet[string]
-	loops map[*watcher[string]]int // shared by all versions
+	rt    *root[string, int]
+	set   *watcherSet[string, int]
+	loops map[*watcher[string, int]]int // shared by all versions
 }
 
 // NewTopicSet returns an empty set, in a registry that hashes with hash if that is not nil.
@@ -14,12 +14,12 @@ func NewTopicSet(hash func(string) uint64) TopicSet {
 	if hash != nil {
 		rt.hasher = hash
 	}
-	return TopicSet{rt, nil, map[*watcher[string]]int{}}
+	return TopicSet{rt, nil, map[*watcher[string, int]]int{}}
 }
 
 // With returns a set with a loop more, and one without that again.
 func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, without func(TopicSet) TopicSet) {
-	w := &watcher[string]{root: s.rt, interest: domainOf(s.rt).interest(filters)}
+	w := &watcher[string, int]{root: s.rt, interest: interestOf(s.rt, filters)}
 	s.loops[w] = loop
 	s.set = s.set.with(w)
 	return s, func(s TopicSet) TopicSet {
@@ -30,14 +30,14 @@ func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, with
 
 // Told returns the loops that are told of key, some perhaps twice.
 func (s TopicSet) Told(key string) (loops []int) {
-	s.set.each(s.rt.rehashed(key), func(w *watcher[string]) { loops = append(loops, s.loops[w]) })
+	s.set.each(s.rt.rehashed(key), func(w *watcher[string, int]) { loops = append(loops, s.loops[w]) })
 	return loops
 }
 
 // Ignores reports whether the set says that no loop is told of key, where it hashes keys as
 // New makes it.
 func (s TopicSet) Ignores(key string) bool {
-	return s.set == nil || s.set.ignores()(s.rt.keys.Hash(key), key)
+	return s.set == nil || s.set.ignores(s.rt.keys.Hash(key), key)
 }
 
 // IsEmpty reports whether the set is what it was when it was new.
@@ -49,13 +49,13 @@ func (s TopicSet) Depth() (depth, bitmap int) {
 		return 0, 0
 	}
 	depth = depthOf(&s.set.keys)
-	for i := range s.set.groups {
-		depth = max(depth, depthOf(&s.set.groups[i].topicNode))
+	for i := range s.set.prefixes {
+		depth = max(depth, depthOf(&s.set.prefixes[i].topicNode))
 	}
 	return depth, 8 * len(s.set.bitmap.words)
 }
 
-func depthOf[T, K comparable](n *topicNode[T, K]) (depth int) {
+func depthOf[T comparable, W member](n *topicNode[T, W]) (depth int) {
 	if n.below == nil {
 		return 0
 	}
@@ -76,16 +76,16 @@ func (s TopicSet) Mistaken(keys func(i int) string, n int) (mistaken int) {
 	return mistaken
 }
 
-// TopicHash returns the hash of a group in a bitmap with a seed.
-func TopicHash(seed uint64, space, prefix string) uint64 { return groupHash(seed, space, prefix) }
-
-// RulesOut returns a function that reports whether the bitmap rules out the groups of a key,
-// beside loops over some groups. A group is a namespace and a prefix.
-func RulesOut(groups [][2]string) func(key Scoped[string]) bool {
-	_, set := watchedGroups(groups)
-	return func(key Scoped[string]) bool {
-		for i := range set.groupings {
-			if g, ok := set.groupings[i].of(key); ok && set.bitmap.has(groupHash(set.bitmap.seed, g.space, g.prefix)) {
+// RulesOut returns a function that reports whether the bitmap rules out the prefixes of a
+// key, beside loops over some prefixes.
+func RulesOut(prefixes ...string) func(key string) bool {
+	s := NewTopicSet(nil)
+	for i, prefix := range prefixes {
+		s, _ = s.With(i, Prefix(prefix))
+	}
+	return func(key string) bool {
+		for _, p := range s.set.lengths {
+			if len(key) >= p.length && s.set.bitmap.has(textHash(s.set.bitmap.seed, key[:p.length])) {
 				return false
 			}
 		}
@@ -93,19 +93,5 @@ func RulesOut(groups [][2]string) func(key Scoped[string]) bool {
 	}
 }
 
-// Ignores is TopicSet.Ignores of loops over some groups.
-func Ignores(groups [][2]string) func(key Scoped[string]) bool {
-	rt, set := watchedGroups(groups)
-	ignores := set.ignores()
-	return func(key Scoped[string]) bool { return ignores(rt.keys.Hash(key), key) }
-}
-
-func watchedGroups(groups [][2]string) (rt *root[Scoped[string]], set *watcherSet[Scoped[string]]) {
-	r := new(Registry[Scoped[string], int])
-	rt = r.install()
-	for _, g := range groups {
-		in := Namespace(r, g[0]).filtered([]Filter[string]{Prefix(g[1])})(rt)
-		set = set.with(&watcher[Scoped[string]]{root: rt, interest: in})
-	}
-	return rt, set
-}
+// TopicHash returns the hash of a prefix in a bitmap with a seed.
+func TopicHash(seed uint64, prefix string) uint64 { return textHash(seed, prefix) }

@@ -14,7 +14,7 @@ import (
 func TestNilFunctions(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	wantPanic(t, "Update called with a nil function", func() { _, _ = r.Update("a", nil) })
-	wantPanic(t, "Upsert called with a nil function", func() { _, _ = r.Upsert("a", nil) })
+	wantPanic(t, "Compute called with a nil function", func() { _, _, _ = r.Compute("a", nil) })
 	mustPut(t, &r, "a", 1)
 	wantValue(t, &r, "a", 1)
 }
@@ -58,11 +58,11 @@ func TestFunctionLeaves(t *testing.T) {
 			"Update": func() {
 				_, _ = r.Update("present", func(int) (int, error) { exit(); return 9, nil })
 			},
-			"Upsert, present": func() {
-				_, _ = r.Upsert("present", func(int, bool) (int, error) { exit(); return 9, nil })
+			"Compute, present": func() {
+				_, _ = createOrUpdate(r, "present", func(int, bool) (int, error) { exit(); return 9, nil })
 			},
-			"Upsert, absent": func() {
-				_, _ = r.Upsert("absent", func(int, bool) (int, error) { exit(); return 9, nil })
+			"Compute, absent": func() {
+				_, _ = createOrUpdate(r, "absent", func(int, bool) (int, error) { exit(); return 9, nil })
 			},
 			"normaliser, Create": func() { _, _ = r.Create(bad, 9) },
 			"normaliser, Put":    func() { _, _ = r.Put(bad, 9) },
@@ -165,8 +165,8 @@ func TestFunctionCallsBack(t *testing.T) {
 			if _, err := r.Create(strings.Repeat("b", r.Len()), v); err != nil {
 				return 0, err
 			}
-			e, err := r.Upsert("c", func(old int, exists bool) (int, error) {
-				_, err := r.Upsert("d", func(int, bool) (int, error) { return 4, nil })
+			e, err := createOrUpdate(r, "c", func(old int, exists bool) (int, error) {
+				_, err := createOrUpdate(r, "d", func(int, bool) (int, error) { return 4, nil })
 				return old + 3, err
 			})
 			r.Delete("d")

@@ -48,7 +48,6 @@ func TestGetOrCreateFails(t *testing.T) {
 	}
 	mustPut(t, &r, "a", 1)
 	wantPanic(t, "GetOrCreate called with a nil function", func() { _, _, _ = r.GetOrCreate("a", nil) })
-	wantPanic(t, "GetOrCreate called with a nil function", func() { _, _, _ = r.Ref("a").GetOrCreate(nil) })
 }
 
 // What the function has returned is discarded when another creates first, the
@@ -95,8 +94,8 @@ func TestGetOrCreateSpelling(t *testing.T) {
 	if _, created, err := r.GetOrCreate(" Backup ", answer(1, nil)); !created || err != nil {
 		t.Fatalf("GetOrCreate = %v, %v", created, err)
 	}
-	if _, created, err := r.Ref("DRAIN").GetOrCreate(answer(1, nil)); !created || err != nil {
-		t.Fatalf("GetOrCreate of a Ref = %v, %v", created, err)
+	if _, created, err := r.GetOrCreate("DRAIN", answer(1, nil)); !created || err != nil {
+		t.Fatalf("GetOrCreate = %v, %v", created, err)
 	}
 	for given, stored := range map[string]string{"backup": " Backup ", "drain": "DRAIN"} {
 		_, err := r.Create(given, 2)

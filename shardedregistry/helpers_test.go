@@ -15,7 +15,8 @@ import (
 // noContext is nil, for what refuses that.
 var noContext context.Context
 
-type scoped = shardedregistry.Scoped[string]
+// scoped is a key of several parts.
+type scoped struct{ Space, Key string }
 
 // compoundKey is a key of all that makes keys special. Each type of keys more takes
 // seconds to compile.
@@ -82,6 +83,19 @@ func hammer(t testing.TB, n int, f func(i int)) {
 	ready.Wait()
 	close(start)
 	within(t, done.Wait)
+}
+
+// createOrUpdate stores what fn makes of the value of k, or of none.
+func createOrUpdate[K comparable, V any](r computer[K, V], k K, fn func(old V, exists bool) (V, error)) (shardedregistry.Entry[K, V], error) {
+	e, _, err := r.Compute(k, func(old V, exists bool) (V, shardedregistry.ComputeOp, error) {
+		value, err := fn(old, exists)
+		return value, shardedregistry.UpdateOp, err
+	})
+	return e, err
+}
+
+type computer[K comparable, V any] interface {
+	Compute(K, func(V, bool) (V, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[K, V], bool, error)
 }
 
 // within fails the test if f does not return in reasonable time.

@@ -2,11 +2,341 @@ package shardedregistry
 
 import (
 	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
 )
+
+// constraints is what a registry asks of each value before it stores it. It is
+// immutable but for what is inside.
+type constraints[K comparable, V any] struct {
+	check   func(K, V) error // Config.Check, or nil
+	indexes []index[K, V]    // in the order of their names, those that are unique last
+	values  table.Keys[string]
+	locks   *valueLocks // nil if no index is unique
+}
+
+// constraints returns the constraints, or nil if there are none.
+func (c *Config[K, V]) constraints() (*constraints[K, V], error) {
+	if c.Check == nil && len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
+		return nil, nil
+	}
+	cs := &constraints[K, V]{check: c.Check, values: table.NewKeys[string]()}
+	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
+		if c.Indexes[name] == nil {
+			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q]: must not be nil", name)
+		}
+		cs.add(name, false, c.Indexes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.UniqueIndexes)) {
+		if c.UniqueIndexes[name] == nil {
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q]: must not be nil", name)
+		}
+		if _, both := c.Indexes[name]; both {
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q]: must not be in Config.Indexes too", name)
+		}
+		cs.add(name, true, c.UniqueIndexes[name])
+		cs.locks = new(valueLocks)
+	}
+	return cs, nil
+}
+
+func (cs *constraints[K, V]) add(name string, unique bool, values func(K, V) []string) {
+	cs.indexes = append(cs.indexes, index[K, V]{name, unique, values, table.New[hkey[string], postingList[K]](
+		func(v hkey[string], _ uint64) uint64 { return v.Hash }, 0)})
+}
+
+// number returns the number of an index, or -1.
+func (cs *constraints[K, V]) number(name string) int {
+	if cs == nil {
+		return -1
+	}
+	return slices.IndexFunc(cs.indexes, func(x index[K, V]) bool { return x.name == name })
+}
+
+// indexKey returns the index key for a value of an index.
+func (cs *constraints[K, V]) indexKey(index int, value string) indexKey {
+	return indexKey{index, hkey[string]{Hash: cs.values.Hash(value), Key: value}}
+}
+
+// indexKeys runs the user's functions on what is to be stored. It returns old if the
+// result is the same.
+func (cs *constraints[K, V]) indexKeys(key K, value V, old []indexKey) ([]indexKey, error) {
+	if cs.check != nil {
+		if err := cs.check(key, value); err != nil {
+			return nil, err
+		}
+	}
+	var all []indexKey
+	for i := range cs.indexes {
+		for _, v := range cs.indexes[i].values(key, value) {
+			all = append(all, cs.indexKey(i, v))
+		}
+	}
+	slices.SortFunc(all, indexKey.compare)
+	all = slices.Compact(all)
+	if slices.Equal(all, old) {
+		return old, nil // so that all becomes garbage, and the record shares old
+	}
+	return all, nil
+}
+
+// pin pins k on those of index keys that are not in others, and unpin takes that back.
+func (cs *constraints[K, V]) pin(k hkey[K], keys, others []indexKey) {
+	missing(keys, others, func(t indexKey) { cs.indexes[t.index].pin(t.value, k) })
+}
+
+func (cs *constraints[K, V]) unpin(k hkey[K], keys, others []indexKey) {
+	missing(keys, others, func(t indexKey) { cs.indexes[t.index].drop(t.value, k) })
+}
+
+// ByIndex returns an iterator over the entries of the keys that have value in
+// an index: those for whose entity the index's function returns it.
+//
+// A loop does not see one moment of the registry. It yields each key at most
+// once, with an entry that the key holds when it is yielded and that has the
+// value. It yields every key that has the value throughout; a key that gains or
+// loses it meanwhile may be yielded or not. Its body runs outside every lock
+// and may use the registry.
+//
+// ByIndex panics if the registry has no index of that name.
+//
+// ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
+// that key's record is read, or, for a key that it skips, when the loop begins
+// or the record is read.
+func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	rt, cs, number := r.indexed("ByIndex", index)
+	found := query[K, V]{rt, cs, cs.indexKey(number, value)}
+	return func(yield func(Entry[K, V]) bool) {
+		found.each(func(k hkey[K], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
+	}
+}
+
+// LookupBy returns the entry of the key that has value in a unique index, and
+// whether there is one.
+//
+// LookupBy panics if the registry has no unique index of that name.
+//
+// LookupBy is wait-free. It takes effect when the key's record is read, or, if
+// there is none, when the index is read or the last key has lost the value.
+func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	rt, cs, number := r.indexed("LookupBy", index)
+	if !cs.indexes[number].unique {
+		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
+	}
+	query[K, V]{rt, cs, cs.indexKey(number, value)}.each(func(k hkey[K], rec *record[K, V]) bool {
+		entry, ok = rec.entry(k.Key), true
+		return false
+	})
+	return entry, ok
+}
+
+// IndexValues returns an iterator over the values of an index, in no particular
+// order.
+//
+// A loop does not see one moment of the registry. It yields each value at most
+// once. It yields every value that some key has throughout, and no value that
+// no key has had meanwhile. Its body runs outside every lock and may use the
+// registry.
+//
+// IndexValues panics if the registry has no index of that name.
+//
+// IndexValues is wait-free; the loop is blocking on the mutex of one hash
+// bucket at a time. It takes effect, for each value, when a record that has it
+// is read.
+func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
+	rt, cs, number := r.indexed("IndexValues", index)
+	return func(yield func(string) bool) {
+		for value := range cs.indexes[number].lists.All() {
+			had := false
+			// LP(IndexValues): a record is read.
+			query[K, V]{rt, cs, indexKey{number, value}}.each(func(hkey[K], *record[K, V]) bool { had = true; return false })
+			if had && !yield(value.Key) {
+				return
+			}
+		}
+	}
+}
+
+// indexed returns the root, its constraints and the number of an index, for a method.
+func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], *constraints[K, V], int) {
+	if rt := r.root.Load(); rt != nil {
+		cs := rt.constraints
+		if i := cs.number(index); i >= 0 {
+			return rt, cs, i
+		}
+	}
+	panic(fmt.Sprintf("shardedregistry: %s of the index %q, which is not in Config", method, index))
+}
+
+// query asks for the keys that have an index key.
+type query[K comparable, V any] struct {
+	root        *root[K, V]
+	constraints *constraints[K, V]
+	key         indexKey
+}
+
+// each yields the keys that have the index key, with their records.
+//
+// The keys that were pinned when it began include all that had it then. The record
+// shows whether a key has lost it since.
+func (q query[K, V]) each(yield func(hkey[K], *record[K, V]) bool) {
+	// LP(ByIndex), a key that is not yielded: the keys are read.
+	// LP(LookupBy), none: likewise, or when the last key lost the value.
+	keys := q.constraints.indexes[q.key.index].on(q.key.value)
+	keys.all(func(one posting[K]) bool {
+		// LP(ByIndex): the record is read.
+		// LP(LookupBy): the record is read.
+		c, rec := q.root.loadLive(one.key)
+		if !slices.Contains(rec.indexKeys(), q.key) {
+			return true
+		}
+		return yield(c.named(one.key.Hash), rec)
+	})
+}
+
+// valueLocks are the mutexes of the values of unique indexes: each value has one, by
+// its hash. A writer whose record gives a key a unique value holds the value's lock
+// from looking for another key that has it until the record is stored. So no other key
+// gains the value meanwhile. A write that keeps or loses a value needs no lock, and no
+// function of a user runs under one.
+//
+// There are 64, so that a set of them is a word.
+type valueLocks [64]struct {
+	atomics.Mutex
+	_ atomics.CacheLinePad
+}
+
+// valueLockSet is a set of locks.
+type valueLockSet uint64
+
+// swap is target.swap under the constraints.
+func (cs *constraints[K, V]) swap(t target[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) (stored bool, err error) {
+	keys, others := next.indexKeys(), old.indexKeys()
+	held := cs.lock(keys, others)
+	if by := cs.rival(t.root, keys, others); by != nil {
+		cs.unlock(held)
+		if c.rec.Load() != old {
+			return false, nil // the error would depend on a record that is no longer there
+		}
+		return false, by.taken()
+	}
+	cs.pin(k, keys, others)
+	stored = c.rec.CompareAndSwap(old, next)
+	cs.unlock(held)
+	if !stored {
+		cs.unpin(k, keys, others)
+	}
+	return stored, nil
+}
+
+// enlist is publish under the constraints.
+func (cs *constraints[K, V]) enlist(t target[K, V], fresh *cell[K, V], rec *record[K, V]) (c *cell[K, V], present *record[K, V], err error) {
+	rt, k, keys := t.root, t.key, rec.indexKeys()
+	held := cs.lock(keys, nil)
+	for { // at most once for each index key, which nobody gains meanwhile
+		by := cs.rival(rt, keys, nil)
+		if by == nil {
+			break
+		}
+		c, present = rt.loadLive(k)
+		if present == nil && rt.holder(by.key, by.indexKey) == nil {
+			continue // it may have lost the value while k was present
+		}
+		cs.unlock(held)
+		if present == nil {
+			err = by.taken()
+		}
+		return c, present, err
+	}
+	cs.pin(k, keys, nil)
+	c, present = rt.publish(k, fresh, rec)
+	cs.unlock(held)
+	if c != fresh {
+		cs.unpin(k, keys, nil)
+	}
+	return c, present, nil
+}
+
+// lock takes the locks of the unique values among those of index keys that are not
+// in others, in the order of their numbers, so that no two wait for each other.
+func (cs *constraints[K, V]) lock(keys, others []indexKey) (held valueLockSet) {
+	held = cs.locksOf(keys, others)
+	cs.lockAll(held)
+	return held
+}
+
+// locksOf returns the locks that lock takes.
+func (cs *constraints[K, V]) locksOf(keys, others []indexKey) (set valueLockSet) {
+	if cs.locks == nil {
+		return 0
+	}
+	missing(keys, others, func(t indexKey) {
+		if cs.indexes[t.index].unique {
+			set |= 1 << (t.value.Hash % uint64(len(cs.locks)))
+		}
+	})
+	return set
+}
+
+func (cs *constraints[K, V]) lockAll(set valueLockSet) {
+	for ; set != 0; set &= set - 1 {
+		cs.locks[bits.TrailingZeros64(uint64(set))].Lock()
+	}
+}
+
+// unlock unlocks what lock has locked.
+func (cs *constraints[K, V]) unlock(held valueLockSet) {
+	for ; held != 0; held &= held - 1 {
+		cs.locks[bits.TrailingZeros64(uint64(held))].Unlock()
+	}
+}
+
+// rival is a key that has a unique value which another key wants.
+type rival[K comparable, V any] struct {
+	index    string // its name
+	indexKey indexKey
+	key      hkey[K]
+}
+
+// taken returns the error of an operation that wants the rival's value.
+func (by *rival[K, V]) taken() error {
+	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: by.key.Key}
+}
+
+// rival returns a key that has one of the unique values among index keys that are not
+// in others, or nil. It is not the caller's key, unless that has changed meanwhile.
+func (cs *constraints[K, V]) rival(rt *root[K, V], keys, others []indexKey) (found *rival[K, V]) {
+	missing(keys, others, func(t indexKey) {
+		x := &cs.indexes[t.index]
+		if found != nil || !x.unique {
+			return
+		}
+		x.on(t.value).all(func(one posting[K]) bool {
+			if c := rt.holder(one.key, t); c != nil {
+				found = &rival[K, V]{x.name, t, c.named(one.key.Hash)}
+			}
+			return found == nil
+		})
+	})
+	return found
+}
+
+// holder returns the cell of k if k has an index key now, or nil. A caller that holds
+// the index key's lock and finds one twice knows that k has had the index key in
+// between.
+func (rt *root[K, V]) holder(k hkey[K], t indexKey) *cell[K, V] {
+	c, rec := rt.loadLive(k)
+	if !slices.Contains(rec.indexKeys(), t) {
+		return nil
+	}
+	return c
+}
 
 // index is one index of a registry. It is immutable but for what is in its
 // table.
@@ -17,17 +347,17 @@ import (
 // So a key is found under a value as long as it holds a record with that value,
 // whatever others have in progress; and when no operation is in progress, the
 // postings are those of the records and no others.
-type index[K comparable] struct {
+type index[K comparable, V any] struct {
 	name   string
 	unique bool
-	values func(K, *record) []string
+	values func(K, V) []string
 
 	// lists holds a posting list for each value that something has a pin on.
 	lists *table.Table[hkey[string], postingList[K]]
 }
 
 // on returns the keys under a value now.
-func (x *index[K]) on(value hkey[string]) *postings[K] {
+func (x *index[K, V]) on(value hkey[string]) *postings[K] {
 	s := x.lists.Load(value)
 	if s == nil {
 		return nil
@@ -37,7 +367,7 @@ func (x *index[K]) on(value hkey[string]) *postings[K] {
 
 // pin adds a pin of k on value. It is repeated only when another operation has
 // changed what is under the value.
-func (x *index[K]) pin(value hkey[string], k hkey[K]) {
+func (x *index[K, V]) pin(value hkey[string], k hkey[K]) {
 	one := posting[K]{k, 1}
 	for {
 		var now *postings[K]
@@ -59,7 +389,7 @@ func (x *index[K]) pin(value hkey[string], k hkey[K]) {
 
 // tryPin puts a posting list with one posting into the table, unless there is one that
 // is not empty, and reports whether it did.
-func (x *index[K]) tryPin(value hkey[string], one posting[K]) bool {
+func (x *index[K, V]) tryPin(value hkey[string], one posting[K]) bool {
 	fresh := new(postingList[K])
 	fresh.keys.Store((*postings[K])(nil).plus(one, 0))
 	return fresh == x.lists.Compute(value, func(now *postingList[K]) *postingList[K] {
@@ -73,7 +403,7 @@ func (x *index[K]) tryPin(value hkey[string], one posting[K]) bool {
 // drop removes a pin of k on value, which there is: so the posting list is in the table
 // until it is dropped. It is repeated only when another operation has changed
 // what is under the value.
-func (x *index[K]) drop(value hkey[string], k hkey[K]) {
+func (x *index[K, V]) drop(value hkey[string], k hkey[K]) {
 	s := x.lists.Load(value)
 	for {
 		now := s.keys.Load()

@@ -29,8 +29,8 @@ func storing(r *tasks, present bool, v task) map[string]func() error {
 			return rejected(e.Version == 0 && !present, err)
 		},
 		"Put": func() error { version, err := r.Put("k", v); return rejected(version == 0, err) },
-		"Upsert": func() error {
-			e, err := r.Upsert("k", func(task, bool) (task, error) { return v, nil })
+		"Compute, present or not": func() error {
+			e, err := createOrUpdate(r, "k", func(task, bool) (task, error) { return v, nil })
 			return rejected(e.Version == 0, err)
 		},
 	}

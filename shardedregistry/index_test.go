@@ -32,7 +32,7 @@ func TestByIndex(t *testing.T) {
 	want("ann: ; bob: ", "x: ; y: ")
 	r.Create("A", ann)
 	r.Put("B", ann)
-	r.Upsert("C", func(task, bool) (task, error) { return bob, nil })
+	createOrUpdate(r, "C", func(task, bool) (task, error) { return bob, nil })
 	want("ann: a b; bob: c", "x: a b c; y: c")
 	r.Create("a", bob) // is there
 	want("ann: a b; bob: c", "x: a b c; y: c")
@@ -40,7 +40,7 @@ func TestByIndex(t *testing.T) {
 	want("ann: b; bob: a c", "x: a b c; y: a c")
 	r.Update("b", func(task) (task, error) { return bob, nil })
 	want("ann: ; bob: a b c", "x: a b c; y: a b c")
-	r.Upsert("c", func(task, bool) (task, error) { return ann, nil })
+	createOrUpdate(r, "c", func(task, bool) (task, error) { return ann, nil })
 	e, _ := r.Lookup("a")
 	r.UpdateIf("a", e.Version+1, ann) // conflict
 	want("ann: c; bob: a b", "x: a b c; y: a b")

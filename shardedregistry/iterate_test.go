@@ -24,6 +24,16 @@ func TestAllAndEntries(t *testing.T) {
 	if got := maps.Collect(r.All()); !maps.Equal(got, want) {
 		t.Errorf("All yields %d entries, want the %d that were stored", len(got), len(want))
 	}
+	keys := slices.Sorted(r.Keys())
+	if !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("Keys yields %d keys, want the %d that were stored", len(keys), len(want))
+	}
+	for range r.Keys() {
+		break
+	}
+	for k := range new(shardedregistry.Registry[string, int]).Keys() {
+		t.Errorf("Keys of a registry that was never used yields %s", k)
+	}
 	seen := 0
 	for e := range r.Entries() {
 		if want[e.Key] != e.Value || e.Version != 1 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
 )
 
@@ -15,7 +14,7 @@ type hkey[K comparable] = table.Hashed[K]
 // keyCodec is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
 type keyCodec[K comparable] struct {
-	hasher    func(K) uint64     // hashes a key of a namespace; nil in a registry, where keys does
+	hasher    func(K) uint64     // nil, but in tests that need keys of one hash
 	normalize func(K) (K, error) // or nil
 	keys      table.Keys[K]
 }
@@ -43,10 +42,10 @@ func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
 		key = norm
 	}
 	if !kc.keys.Comparable(key) {
-		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(unscoped(key)).String() + " cannot be compared"}
+		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(key).String() + " cannot be compared"}
 	}
 	if key != key { //nolint:staticcheck // true for NaN
-		return hkey[K]{}, &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
+		return hkey[K]{}, &invalidKeyError{reason: fmt.Sprint(key) + " is not equal to itself"}
 	}
 	return hkey[K]{Hash: kc.hash(key), Key: key}, nil
 }
@@ -63,107 +62,28 @@ func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
 	return &kept
 }
 
-// keyCodecIn returns how the keys of a namespace are normalised and hashed, given
-// that of the registry. It does not keep the registry alive either.
-func keyCodecIn[K comparable](space string, whole keyCodec[Scoped[K]]) keyCodec[K] {
-	kc := keyCodec[K]{
-		hasher: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
-		keys:   table.NewKeys[K](),
-	}
-	if whole.normalize != nil {
-		kc.normalize = func(key K) (K, error) {
-			norm, err := whole.normalize(Scoped[K]{space, key})
-			if err == nil && norm.Space != space {
-				err = errSpace
-			}
-			return norm.Key, err
-		}
-	}
-	return kc
-}
-
 // target is where an operation that is given a key works: on that key of that
-// registry. It is immutable, but for what last points to.
+// registry. It is immutable.
 //
 // An operation that has found a cell goes on with the cell's key, which is equal and
 // need not be the same: so nothing that stays refers to the memory of the given key.
-type target[K comparable] struct {
-	root  *root[K]
+type target[K comparable, V any] struct {
+	root  *root[K, V]
 	key   hkey[K] // normalised
 	given K       // as the caller spelled it
-
-	// last is nil, or the word in which a Ref remembers the cell of its key.
-	last *atomics.Pointer[cell[K]]
-
-	unscoped bool // errors show keys without their Space, as in a View
 }
 
 // locate returns the target for key, or an error that matches ErrInvalidKey.
-func (r *core[K]) locate(key K) (t target[K], err error) {
+func (r *Registry[K, V]) locate(key K) (t target[K, V], err error) {
 	err = r.install().aim(&t, key)
 	return t, err
 }
 
 // aim makes t, which is the zero target, the one for key: what locate does, but that a
 // target, which is too large for registers, is not copied.
-func (rt *root[K]) aim(t *target[K], key K) (err error) {
+func (rt *root[K, V]) aim(t *target[K, V], key K) (err error) {
 	if t.key, err = rt.hashed(key); err == nil {
 		t.root, t.given = rt, key
 	}
 	return err
-}
-
-// shown returns what an error says of a key.
-func (t *target[K]) shown(k K) any {
-	if t.unscoped {
-		return unscoped(k)
-	}
-	return k
-}
-
-// loadLive returns the cell of the key and its record, or nil and nil if the
-// key is absent: see root.loadLive.
-//
-// A Ref remembers a cell. One that is alive is the one in the table, because cells leave
-// it dead. One that is dead may have died long ago and says nothing about now, so that
-// the table is asked.
-func (t *target[K]) loadLive() (*cell[K], *record) {
-	if t.last == nil {
-		return t.root.loadLive(t.key)
-	}
-	last := t.last.Load()
-	if last != nil {
-		if rec := t.root.live(last.rec.Load()); rec != nil {
-			return last, rec
-		}
-	}
-	c, rec := t.root.loadLive(t.key)
-	t.remember(last, c)
-	return c, rec
-}
-
-// loadToChange is loadLive for an operation that will replace the record: if an intent is
-// in the way, it finishes that transaction first.
-func (t *target[K]) loadToChange() (*cell[K], *record) {
-	if t.last == nil {
-		return t.root.loadToChange(t.key)
-	}
-	last := t.last.Load()
-	if last != nil {
-		if rec := t.root.live(last.cleared(last.rec.Load())); rec != nil {
-			return last, rec
-		}
-	}
-	c, rec := t.root.loadToChange(t.key)
-	t.remember(last, c)
-	return c, rec
-}
-
-// remember replaces last, which a Ref remembers, by c. That is a hint: a slow goroutine
-// may store an older cell than others have found since. That cell is dead or nil, and
-// the next reader finds that out.
-func (t *target[K]) remember(last, c *cell[K]) {
-	if c != last {
-		t.last.Store(c)
-	}
 }

@@ -53,7 +53,6 @@ func TestComputeProtocols(t *testing.T) {
 		{"two create", empty, threads{{compute(1), compute(2)}, {compute(3)}}},
 		{"update and delete", with7, threads{{compute(1), compute(2)}, {compute(3), lookup}}},
 		{"update, UpdateIf and DeleteIf", with7, threads{{compute(1)}, {updateIf(1, 5)}, {removeIf(2)}}},
-		{"by a Ref", with7, threads{{byRef(computeRemove(10))}, {byRef(put(50))}, {lookup}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { protocol(t, oneShard, tt.first, tt.threads) })
 	}

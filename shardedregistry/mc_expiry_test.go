@@ -94,7 +94,7 @@ func TestExpiryProtocols(t *testing.T) {
 		{"delete and create", mc.Config{}, with77, threads{{expires}, {remove, create(79)}}},
 		{"create again", mc.Config{}, with77, threads{{expires, create(5)}, {create(6), lookup}}},
 		{"create what expires", mc.Config{}, empty, threads{{create(77), expires}, {create(78), expires}}},
-		{"DeleteMatching", mc.Config{}, with77, threads{{expires}, {matching(80)}, {get}}},
+		{"DeleteFunc", mc.Config{}, with77, threads{{expires}, {matching(80)}, {get}}},
 
 		{"Renew", mc.Config{}, with77, threads{{expires, lookup}, {renew(1, forever), lookup}}},
 		{"two Renew", mc.Config{}, with77, threads{{expires}, {renew(1, forever)}, {renew(1, 0)}}},
@@ -109,7 +109,7 @@ func TestExpiryProtocols(t *testing.T) {
 		{"Transact, Renew", bounded, with77, threads{{expires}, {txPut(5, true)}, {renew(1, forever)}}},
 	} {
 		for layout, c := range map[string]shardedregistry.Config[string, int]{
-			"": {}, " with Transitions": {Transitions: true},
+			"": {}, " with History": {History: 4},
 		} {
 			t.Run(tt.name+layout, func(t *testing.T) {
 				prepared := func(r registry) registry {
@@ -119,7 +119,7 @@ func TestExpiryProtocols(t *testing.T) {
 					return r
 				}
 				cfg := tt.cfg
-				if c.Transitions {
+				if c.History != 0 {
 					cfg = bounded
 				}
 				mc.Linearizable(t, cfg, mc.Program[registry]{
@@ -151,7 +151,7 @@ func TestExpiryMeetsClear(t *testing.T) {
 		{"Replace of what was deleted", without, threads{{expires}, {replaces("a", 77), expires}, {renew(3, forever)}}},
 	} {
 		for layout, c := range map[string]shardedregistry.Config[string, int]{
-			"": {}, " with Transitions and History": {Transitions: true, History: 4},
+			"": {}, " with History": {History: 4},
 		} {
 			t.Run(tt.name+layout, func(t *testing.T) {
 				prepared := func(r registry) registry {
@@ -161,7 +161,7 @@ func TestExpiryMeetsClear(t *testing.T) {
 					return r
 				}
 				cfg := bounded
-				if c.Transitions {
+				if c.History != 0 {
 					cfg.Preemptions = 1
 				}
 				mc.Linearizable(t, cfg, mc.Program[registry]{

@@ -30,8 +30,6 @@ func TestFirstUseProtocols(t *testing.T) {
 
 // What needs no tables may come while they are made.
 func TestFirstLookProtocols(t *testing.T) {
-	type scoped = shardedregistry.Registry[shardedregistry.Scoped[string], int]
-	key := shardedregistry.Scoped[string]{Space: "s", Key: "a"}
 	// Misused returns 0 if do panics as it does of a registry that has begun.
 	misused := func(says string, do func()) (found int) {
 		defer func() {
@@ -44,25 +42,22 @@ func TestFirstLookProtocols(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		look func(*scoped) int // 0 or 1
+		look func(*names) int // 0 or 1
 	}{
-		{"Len", (*scoped).Len},
-		{"Snapshot", func(r *scoped) int { return r.Snapshot().Len() }},
-		{"View.Len", func(r *scoped) int { return shardedregistry.Namespace(r, "s").Len() }},
-		{"View.DeleteMatching", func(r *scoped) int {
-			return shardedregistry.Namespace(r, "s").DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true })
-		}},
-		{"ByIndex", func(r *scoped) int {
+		{"Len", (*names).Len},
+		{"Snapshot", func(r *names) int { return r.Snapshot().Len() }},
+		{"DeleteFunc", func(r *names) int { return r.DeleteFunc(func(string, int) bool { return true }) }},
+		{"ByIndex", func(r *names) int {
 			return misused("not in Config", func() { r.ByIndex("none", "value") })
 		}},
-		{"Stream", func(r *scoped) int {
-			return misused("without Config.Transitions", func() { r.Stream(context.Background(), 1) })
+		{"WatchFrom", func(r *names) int {
+			return misused("without Config.History", func() { r.WatchFrom(context.Background(), 0) })
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: "Create ∥ " + tt.name}, func(m *mc.M) {
-				var r scoped
-				m.Go(func() { r.Create(key, 7) })
+				var r names
+				m.Go(func() { r.Create("a", 7) })
 				m.Go(func() {
 					if n := tt.look(&r); n != 0 && n != 1 {
 						m.Failf("%s has found %d", tt.name, n)

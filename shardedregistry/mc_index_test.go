@@ -190,7 +190,7 @@ func TestUniqueProtocols(t *testing.T) {
 		{"an UpdateIf that has lost before its value is taken", mc.Config{}, []call{put(3)}, threads{{updateIf(1, 1)}, {put(4), other(put(1))}}},
 		{"a Create that has lost before its value is taken", mc.Config{}, empty, threads{{create(1)}, {put(4), other(put(1))}}},
 		{"a value that is taken only while the key is there", mc.Config{}, empty, threads{{create(1)}, {put(4), other(put(1)), other(put(2)), remove}}},
-		{"an Upsert of an absent key", mc.Config{}, []call{other(put(1))}, threads{{upsert(1)}, {put(4)}, {other(remove)}}},
+		{"a Compute of an absent key", mc.Config{}, []call{other(put(1))}, threads{{appends(1)}, {put(4)}, {other(remove)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { indexProtocol(t, tt.cfg, byUniqueDigits, uniqueModel, tt.first, tt.threads) })
 	}
@@ -249,7 +249,7 @@ func TestIndexFunctionLeavesProtocol(t *testing.T) {
 		"Put":      func(r registry) { r.Put("a", 2) },
 		"Update":   func(r registry) { r.Update("a", func(v int) (int, error) { return v + 1, nil }) },
 		"UpdateIf": func(r registry) { r.UpdateIf("a", 1, 2) },
-		"Upsert":   func(r registry) { r.Upsert("b", func(v int, _ bool) (int, error) { return v + 2, nil }) },
+		"Compute":  func(r registry) { createOrUpdate(r, "b", func(v int, _ bool) (int, error) { return v + 2, nil }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name + " whose function fails, panics or exits ∥ Put(3) ∥ ByIndex"}, func(m *mc.M) {

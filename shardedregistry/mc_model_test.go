@@ -74,9 +74,10 @@ func update(digit int) call {
 	}}
 }
 
-func upsert(digit int) call {
-	return call{Name: fmt.Sprintf("Upsert(%d)", digit), Do: func(r registry) any {
-		return results(r.Upsert("a", func(v int, _ bool) (int, error) { return 10*v + digit, nil }))
+// appends is update of a key present or not.
+func appends(digit int) call {
+	return call{Name: fmt.Sprintf("Compute(+%d)", digit), Do: func(r registry) any {
+		return results(createOrUpdate(r, "a", func(v int, _ bool) (int, error) { return 10*v + digit, nil }))
 	}}
 }
 

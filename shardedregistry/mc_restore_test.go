@@ -10,29 +10,29 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// LastVersion is at least every version whose call had returned, also while its cell
+// Last of a snapshot is at least every version whose call had returned, also while its cell
 // leaves the table and another takes its place.
-func TestLastVersionProtocol(t *testing.T) {
+func TestSnapshotLastProtocol(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		first  []call
 		others threads
 	}{
-		{"Update, LastVersion ∥ Delete", with7, threads{{remove}}},
-		{"Update, LastVersion ∥ Delete, Create", with7, threads{{remove, create(5)}}},
-		{"Update, LastVersion ∥ Delete ∥ Create", with7, threads{{remove}, {create(5)}}},
-		{"Update, LastVersion ∥ Delete, Create, Delete", with7, threads{{remove, create(5), remove}}},
+		{"Put, Snapshot ∥ Delete", with7, threads{{remove}}},
+		{"Put, Snapshot ∥ Delete, Create", with7, threads{{remove, create(5)}}},
+		{"Put, Snapshot ∥ Delete ∥ Create", with7, threads{{remove}, {create(5)}}},
+		{"Put, Snapshot ∥ Delete, Create, Delete", with7, threads{{remove, create(5), remove}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: tt.name}, func(m *mc.M) {
+			mc.Check(t, mc.Config{Operations: tt.name, Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
 				r := oneShard()
 				for _, c := range tt.first {
 					c.Do(r)
 				}
 				m.Go(func() {
 					seen, _ := r.Put("a", 8)
-					if last := shardedregistry.LastVersion(r); last < seen {
-						m.Failf("LastVersion = %d after version %d", last, seen)
+					if last := r.Snapshot().Last(); last < seen {
+						m.Failf("Last = %d after version %d", last, seen)
 					}
 				})
 				for _, calls := range tt.others {
@@ -44,7 +44,7 @@ func TestLastVersionProtocol(t *testing.T) {
 				}
 				m.Final(func() {
 					e, _ := r.Delete("a")
-					last := shardedregistry.LastVersion(r)
+					last := r.Snapshot().Last()
 					again, err := shardedregistry.Restore(shardedregistry.Config[string, int]{Shards: 1}, last, slices.Values([]shardedregistry.Entry[string, int]{}))
 					if err != nil {
 						m.Failf("%v", err)

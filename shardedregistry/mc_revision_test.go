@@ -15,6 +15,7 @@ import (
 // remembers n changes.
 func remembered(n int, first []call) *names1 {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2, History: n})
+	shardedregistry.SetHash(r, func(k string) uint64 { return uint64(k[0]-'a') << 63 })
 	for _, c := range first {
 		c.Do(r)
 	}
@@ -23,10 +24,10 @@ func remembered(n int, first []call) *names1 {
 
 // readOn runs a loop over WatchFrom until the key a has version until, which must be the
 // last one that there will be, and returns the last version and whether the loop ended with
-// ErrCompacted instead. Versions of a key and revisions must increase.
-func readOn(m *mc.M, r *names1, after shardedregistry.Revision, last, until shardedregistry.Version) (v shardedregistry.Version, compacted bool) {
-	at := after
-	for c, err := range r.WatchFrom(context.Background(), after) {
+// ErrCompacted instead. Revisions must increase, and each version of a life must come once.
+func readOn(m *mc.M, r *names1, after shardedregistry.Revision, last, until shardedregistry.Version, filters ...shardedregistry.Filter[string]) (v shardedregistry.Version, compacted bool) {
+	at, seen := after, false // whether last was yielded, and not as a deletion
+	for c, err := range r.WatchFrom(context.Background(), after, filters...) {
 		if err != nil {
 			if !errors.Is(err, shardedregistry.ErrCompacted) {
 				m.Failf("the loop ends with %v", err)
@@ -39,10 +40,10 @@ func readOn(m *mc.M, r *names1, after shardedregistry.Revision, last, until shar
 		if at = c.Revision; c.Key != "a" {
 			continue
 		}
-		if c.Version < last {
+		if c.Version < last || seen && c.Version != last+1 {
 			m.Failf("version %d comes after %d", c.Version, last)
 		}
-		if last = c.Version; last == until {
+		if last, seen = c.Version, !c.Deleted; last == until {
 			break
 		}
 	}
@@ -62,11 +63,13 @@ func TestWatchFromProtocols(t *testing.T) {
 		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2},
 		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3},
 		{"two change", mc.Config{}, with7, threads{{put(1)}, {put(2)}}, 3},
+		{"two change several times", mc.Config{Mode: mc.Bounded, Preemptions: 1}, with7, threads{{put(1), put(3)}, {put(2), put(4)}}, 5},
+		{"three change", mc.Config{Mode: mc.Bounded, Preemptions: 1}, with7, threads{{put(1)}, {put(2)}, {update(3)}}, 4},
 		{"two change, and another key", bounded, with7, threads{{put(1)}, {other(put(2)), put(2)}}, 3},
 		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
 		{"deleted", mc.Config{}, with7, threads{{remove}}, 2},
 		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3},
-		{"created by another", bounded, with7, threads{{remove}, {upsert(5)}}, 0},
+		{"created by another", bounded, with7, threads{{remove}, {appends(5)}}, 0},
 		{"comes and goes", bounded, with7, threads{{remove}, {put(5), remove}}, 0},
 		{"read by a transaction", bounded, a2b2, threads{{put(1)}, {copies("a", "b")}}, 0},
 		{"read by a transaction that may abort", bounded, a2b2, threads{{put(1)}, {copies("a", "b")}, {other(put(3))}}, 0},
@@ -96,13 +99,14 @@ func TestWatchFromProtocols(t *testing.T) {
 						if c.Revision == 0 {
 							break
 						}
-						again := c.Deleted && last.Deleted // a transaction that meets a deletion tells of it, too
-						if c.Key == "a" && (c.Version < last.Version || c.Version == last.Version && !again) {
+						if c.Key != "a" {
+							continue
+						}
+						alive := last.Revision != 0 && !last.Deleted
+						if c.Version <= last.Version || alive && c.Version != last.Version+1 {
 							m.Failf("%v comes after %v", c, last)
 						}
-						if c.Key == "a" {
-							last = c
-						}
+						last = c
 					}
 					if e, ok := r.Lookup("a"); ok == last.Deleted || ok && e.Version != last.Version {
 						m.Failf("the last change is %v, and the key holds %v, %v", last, e, ok)
@@ -217,7 +221,7 @@ func TestHistoryCosts(t *testing.T) {
 	measure := func(r *names1) mc.Cost { return mc.Measure(func() { r.Put("a", 8) }) }
 	measure(r)
 	with, without := measure(r), measure(plain)
-	without.Loads, without.RMWs = without.Loads+4, without.RMWs+2
+	without.Loads, without.RMWs = without.Loads+5, without.RMWs+3
 	if with != without {
 		t.Errorf("a Put with History costs %v, want %v", with, without)
 	}

@@ -17,8 +17,8 @@ func TestSnapshotOfAllShapes(t *testing.T) {
 		config shardedregistry.Config[string, int]
 	}{
 		{"terms", shardedregistry.Config[string, int]{Indexes: digit}},
-		{"links", shardedregistry.Config[string, int]{Transitions: true}},
-		{"terms and links", shardedregistry.Config[string, int]{Indexes: digit, Transitions: true}},
+		{"links", shardedregistry.Config[string, int]{History: 1024}},
+		{"terms and links", shardedregistry.Config[string, int]{Indexes: digit, History: 1024}},
 	} {
 		for _, tt := range []struct {
 			name    string

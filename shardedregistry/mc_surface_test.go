@@ -18,8 +18,8 @@ func getOrCreate(v int) call {
 
 // matching deletes the key if its value is below limit.
 func matching(limit int) call {
-	return call{Name: fmt.Sprintf("DeleteMatching(<%d)", limit), Do: func(r registry) any {
-		return r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value < limit })
+	return call{Name: fmt.Sprintf("DeleteFunc(<%d)", limit), Do: func(r registry) any {
+		return r.DeleteFunc(func(_ string, v int) bool { return v < limit })
 	}}
 }
 
@@ -61,7 +61,7 @@ func TestGetOrCreateLeavesProtocol(t *testing.T) {
 	})
 }
 
-func TestDeleteMatchingProtocols(t *testing.T) {
+func TestDeleteFuncProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		first   []call
@@ -80,14 +80,14 @@ func TestDeleteMatchingProtocols(t *testing.T) {
 }
 
 // Of two keys each is deleted for what it holds alone.
-func TestDeleteMatchingKeysProtocol(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "DeleteMatching(<10) ∥ Put(a, 50) ∥ Put(b, 50)", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
+func TestDeleteFuncKeysProtocol(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "DeleteFunc(<10) ∥ Put(a, 50) ∥ Put(b, 50)", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
 		r := oneShard()
 		r.Put("a", 7)
 		r.Put("b", 7)
 		deleted, puts := 0, [2]shardedregistry.Version{}
 		m.Go(func() {
-			deleted = r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value < 10 })
+			deleted = r.DeleteFunc(func(_ string, v int) bool { return v < 10 })
 		})
 		for i, k := range []string{"a", "b"} {
 			m.Go(func() { puts[i], _ = r.Put(k, 50) })
@@ -104,7 +104,7 @@ func TestDeleteMatchingKeysProtocol(t *testing.T) {
 				}
 			}
 			if deleted != gone {
-				m.Failf("DeleteMatching = %d, and %d keys were gone", deleted, gone)
+				m.Failf("DeleteFunc = %d, and %d keys were gone", deleted, gone)
 			}
 		})
 	})
@@ -117,8 +117,8 @@ type through struct {
 	ref shardedregistry.Ref[string, int]
 }
 
-// byRef is a call through the Ref. The others use the registry itself, which
-// forgets no cell.
+// byRef is a call, one that reads, through the Ref. The others use the registry itself,
+// which forgets no cell.
 func byRef(c call) call {
 	return call{Name: "Ref." + c.Name, Do: func(r registry) any {
 		switch x := r.(type) {
@@ -137,37 +137,9 @@ type onRef struct {
 	ref shardedregistry.Ref[string, int]
 }
 
-func (r onRef) Create(_ string, v int) (shardedregistry.Version, error) { return r.ref.Create(v) }
-func (r onRef) Get(string) (int, bool)                                  { return r.ref.Get() }
-func (r onRef) Peek(string) *int                                        { return r.ref.Peek() }
-func (r onRef) Lookup(string) (shardedregistry.Entry[string, int], bool) {
-	return r.ref.Lookup()
-}
-func (r onRef) Put(_ string, v int) (shardedregistry.Version, error)     { return r.ref.Put(v) }
-func (r onRef) Delete(string) (shardedregistry.Entry[string, int], bool) { return r.ref.Delete() }
-func (r onRef) DeleteIf(_ string, version shardedregistry.Version) error {
-	return r.ref.DeleteIf(version)
-}
-
-func (r onRef) Update(_ string, fn func(int) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return r.ref.Update(fn)
-}
-
-func (r onRef) UpdateIf(_ string, version shardedregistry.Version, v int) (shardedregistry.Version, error) {
-	return r.ref.UpdateIf(version, v)
-}
-
-func (r onRef) Upsert(_ string, fn func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return r.ref.Upsert(fn)
-}
-
-func (r onRef) Compute(_ string, fn func(int, bool) (int, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[string, int], bool, error) {
-	return r.ref.Compute(fn)
-}
-
-func (r onRef) GetOrCreate(_ string, fn func() (int, error)) (int, bool, error) {
-	return r.ref.GetOrCreate(fn)
-}
+func (r onRef) Get(string) (int, bool)                                   { return r.ref.Get() }
+func (r onRef) Peek(string) *int                                         { return r.ref.Peek() }
+func (r onRef) Lookup(string) (shardedregistry.Entry[string, int], bool) { return r.ref.Lookup() }
 
 // remembers counts what a Ref remembers, after it has been used: the cell of a
 // key that is present, and nothing of one that is absent.
@@ -190,8 +162,8 @@ var refLinked = call{Name: "linked", Do: func(r registry) any {
 	return linked.Do(r)
 }}
 
-// What is done through a Ref is what the registry does, whether or not the Ref
-// has seen the key before, and whatever others do beside it.
+// What is read through a Ref is what the registry reads, whether or not the Ref has seen
+// the key before, and whatever others do beside it.
 func TestRefProtocols(t *testing.T) {
 	type row struct {
 		name    string
@@ -199,7 +171,7 @@ func TestRefProtocols(t *testing.T) {
 		threads threads
 		cfg     mc.Config
 	}
-	rGet, rLookup, rRemove := byRef(get), byRef(lookup), byRef(remove)
+	rGet, rLookup := byRef(get), byRef(lookup)
 	seen := []call{put(7), rGet}
 	deleted := []call{put(7), rGet, remove}
 	for _, tt := range []row{
@@ -209,17 +181,13 @@ func TestRefProtocols(t *testing.T) {
 		{"two readers", seen, threads{{remove, create(5)}, {rGet}, {rLookup}}, mc.Config{}},
 		{"two readers of what is new", deleted, threads{{create(5), remove}, {rGet}, {rLookup}}, mc.Config{}},
 		{"a reader of three lives", seen, threads{{remove, create(5), remove, create(6)}, {rGet, rGet}}, mc.Config{}},
-		{"update", seen, threads{{byRef(update(1)), rGet}, {update(2), rLookup}}, mc.Config{}},
-		{"update, delete and create", seen, threads{{byRef(update(1))}, {remove}, {create(5)}}, mc.Config{}},
-		{"put, delete and create", seen, threads{{byRef(put(1))}, {remove}, {create(5)}}, mc.Config{}},
-		{"upsert and delete", seen, threads{{byRef(upsert(1))}, {rRemove}}, mc.Config{}},
-		{"two upserts and delete", seen, threads{{byRef(upsert(1))}, {byRef(upsert(2))}, {rRemove}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
-		{"updateIf and DeleteIf", seen, threads{{byRef(updateIf(1, 5)), rGet}, {byRef(removeIf(1)), byRef(create(6))}}, mc.Config{}},
-		{"updateIf of a later life", deleted, threads{{create(5), remove}, {byRef(updateIf(3, 6))}}, mc.Config{}},
-		{"updateIf while a reader forgets", seen, threads{{byRef(updateIf(1, 5))}, {remove}, {rGet}}, mc.Config{}},
-		{"two delete", seen, threads{{rRemove, rGet}, {rRemove}, {create(5)}}, mc.Config{}},
-		{"create and get or create", deleted, threads{{byRef(create(1)), rGet}, {byRef(getOrCreate(2))}}, mc.Config{}},
-		{"a deleter behind a creator", seen, threads{{rRemove}, {byRef(create(5)), rRemove}}, mc.Config{}},
+		{"beside updates", seen, threads{{update(1), rGet}, {update(2), rLookup}}, mc.Config{}},
+		{"beside update, delete and create", seen, threads{{update(1), rGet}, {remove}, {create(5)}}, mc.Config{}},
+		{"beside Compute and delete", seen, threads{{appends(1), rLookup}, {remove, rGet}}, mc.Config{}},
+		{"a later life", deleted, threads{{create(5), remove}, {rGet, rGet}}, mc.Config{}},
+		{"two forget", seen, threads{{remove}, {rGet, rGet}, {rGet}}, mc.Config{}},
+		{"beside two that delete", seen, threads{{remove, rGet}, {remove}, {create(5)}}, mc.Config{}},
+		{"a deleter behind a creator", seen, threads{{remove, rGet}, {create(5), remove}}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(r registry) registry {
@@ -253,8 +221,8 @@ func TestRefSnapshotProtocols(t *testing.T) {
 		{"seen", with7, threads{{put(1)}, {rGet, other(put(2))}, {snapshot}}},
 		{"looked up", with7, threads{{put(1)}, {rLookup, other(put(2))}, {snapshot}}},
 		{"seen deleted", with7, threads{{remove}, {rGet, other(put(2))}, {snapshot}}},
-		{"re-created", with7, threads{{byRef(remove), byRef(create(5))}, {snapshot}}},
-		{"changed", with7, threads{{byRef(put(1)), rGet}, {byRef(put(2))}, {snapshot}}},
+		{"re-created", with7, threads{{remove, create(5)}, {rGet}, {snapshot}}},
+		{"changed", with7, threads{{put(1), rGet}, {put(2)}, {snapshot}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fresh := twoKeys(tt.first)

@@ -75,7 +75,7 @@ func TestTransactWatched(t *testing.T) {
 	}
 }
 
-// A stream yields every change of each key in order.
+// WatchFrom yields every change of each key in order.
 func TestTransactStreamed(t *testing.T) {
 	for _, tt := range transactTold {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,31 +83,30 @@ func TestTransactStreamed(t *testing.T) {
 			if len(tt.threads) > 2 {
 				cfg.Preemptions = 1
 			}
-			cfg.Operations = operations(tt.threads, "Stream")
+			cfg.Operations = operations(tt.threads, "WatchFrom")
 			mc.Check(t, cfg, func(m *mc.M) {
-				r := streamed(tt.first)
-				s := shardedregistry.OpenStream(r, plenty)
+				r := remembered(64, tt.first)
+				s := shardedregistry.OpenFeed(r)
 				var seen []news
 				m.Go(func() { seen, _ = s.Drain() })
 				for _, calls := range tt.threads {
 					doing(m, r, calls)
 				}
 				m.Final(func() {
-					rest, lagged := s.Drain()
-					if lagged {
-						m.Failf("the stream has lagged")
+					rest, lost := s.Drain()
+					if lost {
+						m.Failf("changes are lost")
 					}
 					told(m, r, append(seen, rest...), true)
-					s.Leave()
-					drained(m, r)
+					clean(m, r)
 				})
 			})
 		})
 	}
 }
 
-// A transaction creates a key over a dead cell that a loop has yet to look at, while Clear seals
-// and unseals the shard: its versions go on from those of the dead one.
+// A transaction creates a key over a dead cell that a loop has yet to look at, while Clear
+// deletes: its versions go on from those of the dead one.
 func TestTransactOverADeletionBesideClear(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "Put(b, 7) in a transaction ∥ Clear"}
 	mc.Check(t, cfg, func(m *mc.M) {

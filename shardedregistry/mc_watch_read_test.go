@@ -23,12 +23,6 @@ func TestDoneWasRead(t *testing.T) {
 			w.Drain()
 			return func() { w.Drain() }
 		}},
-		{"Stream", func(r *names1) func() {
-			s := shardedregistry.OpenStream(r, plenty)
-			put(1).Do(r)
-			s.Drain()
-			return func() { s.Drain() }
-		}},
 	} {
 		for _, change := range []struct {
 			name string
@@ -39,7 +33,7 @@ func TestDoneWasRead(t *testing.T) {
 		} {
 			t.Run(tt.name+", "+change.name, func(t *testing.T) {
 				mc.Check(t, mc.Config{Operations: tt.name + " ∥ a look at the slip"}, func(m *mc.M) {
-					r := streamed(with7)
+					r := remembered(8, with7)
 					look := tt.open(r)
 					shardedregistry.Join(r)
 					change.do(r) // and stalls

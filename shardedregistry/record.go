@@ -1,288 +1,148 @@
 package shardedregistry
 
 import (
-	"unsafe"
-
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// layout says which parts each live record of a registry has before it.
-type layout uint8
-
-const (
-	isIndexed layout = 1 << iota // index keys, because there are constraints
-	isLinked                     // a history, because there are transitions
-	isLeased                     // a lease, because there is a time to live
-)
-
-// history is the part that each record has with Config.Transitions: what streams need
-// to know of the past of a key.
-type history struct {
-	// prev is what the key held before, dead or alive, also in an earlier cell;
-	// nil if there was nothing or no stream needs it. Set before publication,
-	// then nil, once, by a teller of the record or a loop that has read it for a
-	// stream.
-	prev atomics.Pointer[record]
-
-	// published becomes 1 when every stream that had joined before the record took
-	// effect has, or has had, a cursor whose pos is before the record; all older records
-	// in the chain of prev have 1 by then. Set by all tellers of the record or of a newer
-	// one. Creators read it under a bucket's mutex.
-	published atomics.Uint32
+// record is what a key holds at one version. It is immutable once published, but for what
+// is in ext, published at most once, and never reused, so equal pointers mean that nothing
+// changed in between.
+type record[K comparable, V any] struct {
+	word
+	ext   *ext[K, V] // what few registries, or moments, need besides; nil in a plain record
+	value V          // of a dead record: the last value
 }
 
-// dated is the part of a record that was stored while a snapshot was being taken: a
-// date and what the record replaced. A writer that sees the snapshot in the clock
-// stores such a record.
-//
-// Its change takes effect when the clock is read for its date, after it was
-// stored. An operation that finds a dated record dates it before anything else, and
-// in particular before storing another, so the dates along prev never increase
-// and nobody sees a change that has not happened.
-type dated struct {
-	// date is 0 until somebody sets it by CAS, to the clock. Everybody reads.
+// ext is what a record has besides its value, where it has any of that.
+type ext[K comparable, V any] struct {
+	// date is of a record that is dated: one that was stored while a snapshot was being
+	// taken. A writer that sees the snapshot in the clock stores such a record.
+	//
+	// Its change takes effect when the clock is read for its date, after it was stored. An
+	// operation that finds a dated record dates it before anything else, and in particular
+	// before storing another, so the dates along prev never increase and nobody sees a change
+	// that has not happened.
+	//
+	// It is 0 until somebody sets it by CAS, to the clock. Everybody reads.
 	date atomics.Uint64
 
-	// prev is what the key held before, dead or alive, or nil if nobody needs
-	// it. Set before publication; then it only moves on to older records, by
-	// CAS.
-	prev atomics.Pointer[record]
+	// prev, of a dated record, is what the key held before, dead or alive, or nil if nobody
+	// needs it. Set before publication; then it only moves on to older records, by CAS.
+	prev atomics.Pointer[record[K, V]]
+
+	// revision, with Config.History, is 0 until the change that has stored the record is in
+	// the changelog, and then its revision. Set by CAS, by all that find the change there.
+	// Nobody replaces the record before.
+	revision atomics.Uint64
+
+	// keys, with constraints, are the index keys of a live record, ordered and each once. So
+	// what it was indexed under is known for ever, whatever the functions would say now, and
+	// reading an index runs none of them. Records with equal index keys share them.
+	keys []indexKey
+
+	lease lease // of a live record, with Config.TTL
+
+	use *use[K, V] // of an intent; nil in a record
 }
 
-// With constraints, each live record that a cell holds has its index keys, ordered and
-// each once. So what it was indexed under is known for ever, whatever the functions
-// would say now, and reading an index runs none of them. Records with equal index keys
-// share them.
+// extended is a record with its ext, in one allocation.
+type extended[K comparable, V any] struct {
+	record[K, V]
+	parts ext[K, V]
+}
 
-// A record with such parts is the last field of one of these types. Each part is found
-// without knowing the value, and dated is next to the record, so that the record's word
-// says where the others are.
-//
-//lint:file-ignore U1000 parts are found by their offsets, and not by their names
-type (
-	datedRecord struct {
-		dated
-		record
+// draft returns a live record with a value, which others have not seen. Its word is 0, but for
+// the bit dated if a snapshot is being taken.
+func (rt *root[K, V]) draft(snapshotting bool, value V) *record[K, V] {
+	if !snapshotting && rt.plain {
+		return &record[K, V]{value: value}
 	}
-	indexedRecord struct {
-		keys []indexKey
-		record
-	}
-	datedIndexedRecord struct {
-		keys []indexKey
-		datedRecord
-	}
-	linkedRecord struct {
-		history history
-		record
-	}
-	datedLinkedRecord struct {
-		history history
-		datedRecord
-	}
-	indexedLinkedRecord struct {
-		history history
-		indexedRecord
-	}
-	datedIndexedLinkedRecord struct {
-		history history
-		datedIndexedRecord
-	}
-)
+	return extend[K, V](snapshotting, value)
+}
 
-// withDate notes that rec is the last field of a datedRecord.
-func withDate(rec *record) *record {
-	rec.word = datedBit
+// extend is draft for a record with ext.
+func extend[K comparable, V any](dated bool, value V) *record[K, V] {
+	x := new(extended[K, V])
+	x.ext, x.value = &x.parts, value
+	if dated {
+		x.word = datedBit
+	}
+	return &x.record
+}
+
+// tombstone returns a dead record to store in place of old.
+func (rt *root[K, V]) tombstone(snapshotting bool, old *record[K, V]) (rec *record[K, V]) {
+	if snapshotting || rt.history != nil {
+		rec = extend[K, V](snapshotting, old.value)
+	} else {
+		rec = &record[K, V]{value: old.value}
+	}
+	rec.link(old, old.deleted())
 	return rec
 }
 
-// What a part takes before the record.
-const (
-	datedSize   = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
-	indexedSize = unsafe.Sizeof(indexedRecord{}) - unsafe.Sizeof(record{})
-	linkedSize  = unsafe.Sizeof(linkedRecord{}) - unsafe.Sizeof(record{})
-)
-
-// before returns what lies size bytes before r.
-func (r *record) before(size uintptr) unsafe.Pointer {
-	// Safety: the caller knows of what r is the last field.
-	return unsafe.Add(unsafe.Pointer(r), -int(size))
-}
-
-// dated returns the dated of r, or nil if it is plain.
-func (r *record) dated() *dated {
-	if r.word&datedBit == 0 {
-		return nil
-	}
-	// Safety: withDate alone sets the bit, in the last fields of a datedRecord.
-	return (*dated)(r.before(datedSize))
-}
-
-// indexKeys returns what a record is found by: nothing, if r is nil or dead. It is
-// called only where there are constraints.
-func (r *record) indexKeys() []indexKey {
-	if r == nil || r.dead() {
-		return nil
-	}
-	return *r.indexed()
-}
-
-// indexed returns where the index keys of the live record r are. It is called only
-// where there are constraints.
-func (r *record) indexed() *[]indexKey {
-	size := indexedSize
-	if r.word&datedBit != 0 {
-		size += datedSize
-	}
-	// Safety: where there are constraints, freshLarge alone makes live records, each in an
-	// indexedRecord or, if it is dated, a datedIndexedRecord.
-	return (*[]indexKey)(r.before(size))
-}
-
-// history returns the history of r. It is called only where there are transitions.
-func (rt streams[K]) history(r *record) *history {
-	size := linkedSize
-	if r.word&datedBit != 0 {
-		size += datedSize
-	}
-	if rt.constraints != nil && !r.dead() {
-		size += indexedSize
-	}
-	// Safety: where there are transitions, freshLarge alone makes live records, and
-	// tombstone dead ones, each with its history before all that is counted here.
-	return (*history)(r.before(size))
-}
-
-// link makes rec, which others have not seen, the successor of old in its cell, or,
+// link makes r, which others have not seen, the successor of old in its cell, or,
 // if old is nil, the first one of a cell.
-func (rt *root[K]) link(rec, old *record, m word) {
-	rec.word = rec.word&datedBit | m
-	if rec.word&datedBit != 0 {
-		rec.dated().prev.Store(old)
-	}
-	if rt.transitions != nil {
-		rt.transitions.follow(rec, old)
+func (r *record[K, V]) link(old *record[K, V], m word) {
+	if r.word = r.word&datedBit | m; r.isDated() {
+		r.ext.prev.Store(old)
 	}
 }
 
-// tombstone returns a dead record to store in place of old. It has no value.
-func (rt *root[K]) tombstone(snapshotting bool, old *record) (rec *record) {
-	switch {
-	case rt.transitions != nil:
-		rec = rt.transitions.tombstone(snapshotting)
-	case snapshotting:
-		rec = withDate(&new(datedRecord).record)
-	default:
-		rec = new(record)
+func (r *record[K, V]) isDated() bool { return r.word&datedBit != 0 }
+
+// dated returns the ext of r if that is dated, or nil.
+func (r *record[K, V]) dated() *ext[K, V] {
+	if !r.isDated() {
+		return nil
 	}
-	rt.link(rec, old, old.deleted())
-	return rec
+	return r.ext
 }
 
-// boxed is a live record, with the parts before it, and its value. H is record, or
-// one of the types that end with it.
-type boxed[H, V any] struct {
-	head  H
-	value V
-}
-
-// valueOf returns the value of rec, which is live. This is where the shell, which
-// knows V, and the core, which does not, meet: see DESIGN.md.
-func valueOf[V any](rec *record) *V {
-	// Safety: the live records of a registry of V are made by the functions of this
-	// file alone, and copied by streamReader[K, V], each at the end of the head of a
-	// boxed[_, V]. Whatever else the head has, the value comes right after it, since
-	// heads are multiples of 8 bytes, and so of the alignment of any V.
-	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
-}
-
-// fresh returns a live record, which others have not seen. Its word is 0, but for the
-// bit dated if a snapshot is being taken.
-func fresh[V any, K comparable](rt *root[K], snapshotting bool) *record {
-	switch {
-	case rt.large != nil:
-		return rt.large(snapshotting)
-	case snapshotting:
-		return withDate(&new(boxed[datedRecord, V]).head.record)
+// indexKeys returns what a record is found by: nothing, if r is nil or dead.
+func (r *record[K, V]) indexKeys() []indexKey {
+	if r == nil || r.dead() || r.ext == nil {
+		return nil
 	}
-	return &new(boxed[record, V]).head
+	return r.ext.keys
 }
 
-// freshLarge returns a function that makes records with the parts of a layout. The
-// core keeps it: only a registry that was made with constraints or transitions needs
-// it.
-func freshLarge[V any](s layout) func(snapshotting bool) *record {
-	if s&isLeased != 0 {
-		return freshLeased[V](s &^ isLeased)
-	}
-	return func(snapshotting bool) *record {
-		switch {
-		case s == isIndexed && !snapshotting:
-			return &new(boxed[indexedRecord, V]).head.record
-		case s == isIndexed:
-			return withDate(&new(boxed[datedIndexedRecord, V]).head.record)
-		case s == isLinked && !snapshotting:
-			return &new(boxed[linkedRecord, V]).head.record
-		case s == isLinked:
-			return withDate(&new(boxed[datedLinkedRecord, V]).head.record)
-		case !snapshotting:
-			return &new(boxed[indexedLinkedRecord, V]).head.record
-		}
-		return withDate(&new(boxed[datedIndexedLinkedRecord, V]).head.record)
-	}
-}
+// entry returns the entry of a key that holds r.
+func (r *record[K, V]) entry(key K) Entry[K, V] { return Entry[K, V]{key, r.value, r.version()} }
 
-// plain returns a copy of rec, which is live, without the parts before it.
-func plain[V any](rec *record) *record {
-	return &(&boxed[record, V]{record{word: rec.word &^ datedBit}, *valueOf[V](rec)}).head
-}
+// word is the version of a record and three flags: whether the record is a
+// deletion, whether it is dated, and whether it is the
+// deletion of what has expired.
+//
+//	63                     3    2        1      0
+//	+------------------------+---------+-------+------+
+//	| version                | expired | dated | dead |
+//	+------------------------+---------+-------+------+
+//
+// Every change of a key adds one to the version. It would wrap after 2^61
+// changes.
+type word uint64
 
-// draft returns a record that others have not seen, with value or its clone. If it
-// can, it uses spare, which is nil or was drafted and not published.
-func draft[V any, K comparable](rt *root[K], snapshotting bool, spare *record, value V) *record {
-	if rt.guard != nil {
-		value = copied(cloneOf[V](rt.guard), value)
-	}
-	if spare == nil && !snapshotting && rt.large == nil {
-		return &(&boxed[record, V]{value: value}).head // what fresh returns, in one step
-	}
-	if spare == nil || snapshotting || spare.word&datedBit != 0 {
-		spare = fresh[V](rt, snapshotting)
-	}
-	*valueOf[V](spare) = value
-	return spare
-}
+const (
+	deadBit word = 1 << iota
+	datedBit
+	expiredBit
 
-// out returns the value of rec, which k holds or held, as users get it. It runs
-// functions of the user's.
-func out[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
-	if rt.guard == nil {
-		return *valueOf[V](rec)
-	}
-	return lent[V](rt, k, rec)
-}
+	versionShift = iota
+)
 
-// lent is out with a guard.
-func lent[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
-	rt.check(k, rec)
-	return copied(cloneOf[V](rt.guard), *valueOf[V](rec))
-}
+// intentBits is what the word of an intent has of these flags, and that of no record:
+// only what is dead has expired. The other bits are the intent's own.
+const intentBits = datedBit | expiredBit
 
-// entryOf returns the entry of rec as users get it.
-func entryOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Entry[K, V] {
-	return Entry[K, V]{k.Key, out[V](rt, k, rec), rec.version()}
-}
+// firstWord is the word of a key that is created above version last.
+func firstWord(last Version) word { return word(last+1) << versionShift }
 
-// cloneOf returns Config.Clone, or nil.
-func cloneOf[V any, K comparable](g *valueGuard[K]) func(V) V {
-	clone, _ := g.clone.(func(V) V)
-	return clone
-}
+func (w word) version() Version { return Version(w >> versionShift) }
+func (w word) dead() bool       { return w&deadBit != 0 }
+func (w word) expired() bool    { return w&expiredBit != 0 }
+func (w word) intent() bool     { return w&(deadBit|datedBit|expiredBit) == intentBits }
 
-// copied returns a clone of value, or value if clone is nil.
-func copied[V any](clone func(V) V, value V) V {
-	if clone == nil {
-		return value
-	}
-	return clone(value)
-}
+// changed and deleted return the next word of a live record's key.
+func (w word) changed() word { return w&^datedBit + 1<<versionShift }
+func (w word) deleted() word { return w.changed() | deadBit }

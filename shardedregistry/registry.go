@@ -1,7 +1,10 @@
 package shardedregistry
 
 import (
+	"errors"
+	"iter"
 	"runtime"
+	"strconv"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -27,23 +30,10 @@ type Entry[K comparable, V any] struct {
 // given to methods may call them, too.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
-	_ [0]*V // so that none can be converted to one of other values
 
-	further[K, V]
-}
-
-// further has the methods of a Registry that many programs do without. What the
-// methods of one type need is in every program that has the type: see DESIGN.md. It
-// has no exported name because it is no type to users.
-type further[K comparable, V any] struct {
-	core[K]
-}
-
-// core is all of a registry that does not depend on the type of its values.
-type core[K comparable] struct {
 	// root is set by New, or by CAS by the first operation that needs it, and
 	// then stays. Everybody reads.
-	root atomics.Pointer[root[K]]
+	root atomics.Pointer[root[K, V]]
 }
 
 // New returns an empty registry, or an error that names the setting that is not
@@ -61,30 +51,10 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := newRoot(n, config.Normalize)
-	rt.guard = config.guard()
-	rt.verifier = config.verifier()
-	var special layout
-	if cs != nil {
-		special |= isIndexed
-		rt.constraints = constrained[K]{cs}
-	}
-	if config.Transitions {
-		special |= isLinked
-		rt.transitions = newStreams(rt)
-	}
-	if rt.expiry = config.expirer(special); rt.expiry != nil {
-		special |= isLeased
-	}
-	if special != 0 {
-		rt.large = freshLarge[V](special)
-	}
+	rt := newRoot[K, V](n, config.Normalize)
+	rt.constraints, rt.expiry = cs, config.expiry()
 	if history != 0 {
-		rt.history = newChangelog[K](history)
-		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] {
-			s.history = rt.history
-			return s
-		})
+		rt.history = newChangelog[K, V](history)
 	}
 	rt.ease()
 	r := new(Registry[K, V])
@@ -111,7 +81,7 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 		return value, false
 	}
 	if !rt.open {
-		return get[V](rt, key)
+		return get(rt, key)
 	}
 	// LP(Get): the table is read, or the record.
 	c, _ := rt.cells.Find(&rt.keys, key)
@@ -124,13 +94,13 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 			return value, false
 		}
 	}
-	return *valueOf[V](rec), true
+	return rec.value, true
 }
 
-// get is Get where there is more to do than that.
-func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		return out[V](rt, k, rec), true
+// get is Get where the key is not stored as it is given.
+func get[K comparable, V any](rt *root[K, V], key K) (value V, ok bool) {
+	if _, rec := rt.find(key); rec != nil {
+		return rec.value, true
 	}
 	return value, false
 }
@@ -145,7 +115,7 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 		return entry, false
 	}
 	if !rt.open {
-		return lookup[V](rt, key)
+		return lookup(rt, key)
 	}
 	// LP(Lookup): the table is read, or the record.
 	c, _ := rt.cells.Find(&rt.keys, key)
@@ -158,98 +128,68 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 			return entry, false
 		}
 	}
-	return Entry[K, V]{c.key, *valueOf[V](rec), rec.version()}, true
+	return Entry[K, V]{c.key, rec.value, rec.version()}, true
 }
 
-// lookup is Lookup where there is more to do than that.
-func lookup[V any, K comparable](rt *root[K], key K) (entry Entry[K, V], ok bool) {
-	if k, rec := rt.find(key); rec != nil {
-		return entryOf[V](rt, k, rec), true
+// lookup is Lookup where the key is not stored as it is given.
+func lookup[K comparable, V any](rt *root[K, V], key K) (entry Entry[K, V], ok bool) {
+	if c, rec := rt.find(key); rec != nil {
+		return rec.entry(c.key), true
 	}
 	return entry, false
 }
 
-// find returns the root, key as it is stored and its live record, or no record.
-func (r *core[K]) find(key K) (rt *root[K], k hkey[K], rec *record) {
-	if rt = r.root.Load(); rt != nil {
-		k, rec = rt.find(key)
+// find returns the cell of key, as the caller spells it, and its live record, or nil and nil.
+func (rt *root[K, V]) find(key K) (*cell[K, V], *record[K, V]) {
+	k, err := rt.hashed(key)
+	if err != nil {
+		return nil, nil
 	}
-	return rt, k, rec
-}
-
-func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
-	if rt.open {
-		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
-	} else {
-		var err error
-		if k, err = rt.hashed(key); err != nil {
-			return k, nil
-		}
-	}
-	c, rec := rt.loadLive(k)
-	if c != nil {
-		k.Key = c.key
-	}
-	return k, rec
+	return rt.loadLive(k)
 }
 
 // Delete removes key and returns what it held, and whether it was present.
 //
 // Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; with indexes, TTL or a stream, and
+// mutex of a hash bucket to free the entry; with indexes or TTL, and
 // where it helps a transaction, it may block on more, see [Config]; if key is
 // absent, and no transaction is about to create it, it is wait-free. It takes
 // effect when the key's last record is stored, or, if key is absent, when the
 // table is read or its last record was stored.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	rt := r.root.Load()
-	if rt == nil || !rt.open {
-		var t target[K]
-		if rt == nil || rt.aim(&t, key) != nil {
-			return Entry[K, V]{}, false
-		}
-		return remove[V](&t)
+	if rt == nil {
+		return Entry[K, V]{}, false
 	}
-	c, old := rt.remove(key)
+	var (
+		c    *cell[K, V]
+		hash uint64
+	)
+	if rt.open {
+		c, hash = rt.cells.Find(&rt.keys, key)
+	} else if k, err := rt.hashed(key); err == nil {
+		c, hash = rt.cells.Load(k), k.Hash
+	}
+	if c == nil {
+		return Entry[K, V]{}, false // LP(Delete), absent: the table is read
+	}
+	// LP(Delete): remove stores the dead record, or reads one.
+	old := rt.remove(c.named(hash), c)
 	if old == nil {
 		return Entry[K, V]{}, false
 	}
-	return Entry[K, V]{c.key, *valueOf[V](old), old.version()}, true
+	return old.entry(c.key), true
 }
 
-// remove runs Delete where values are handed out as they are stored. It returns the cell
-// and the record that it has deleted, or nil.
-func (rt *root[K]) remove(key K) (c *cell[K], old *record) {
-	c, hash := rt.cells.Find(&rt.keys, key)
-	if c == nil {
-		return nil, nil // LP(Delete), absent: the table is read
-	}
-	k := c.named(hash)
-	for { // until no other operation changes key between reading and storing
-		// LP(Delete), absent: a dead record is read. Its cell was in the table during the call.
+// remove deletes k, whose cell is c, whatever that holds, and returns what it held, or nil if
+// c is dead. Its cell was in the table during the call, so k was absent then.
+func (rt *root[K, V]) remove(k hkey[K], c *cell[K, V]) (old *record[K, V]) {
+	for { // until no other operation changes k between reading and storing
 		if old = rt.live(c.cleared(c.rec.Load())); old == nil {
-			return nil, nil
+			return nil
 		}
-		// LP(Delete): the dead record is stored.
 		if rt.kill(k, c, old) {
-			return c, old
-		}
-	}
-}
-
-// remove runs Delete on a target.
-func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
-	for { // until no other operation changes key between reading and storing
-		// LP(Delete), absent: the table or a dead record is read.
-		c, old := t.loadToChange()
-		if old == nil {
-			return Entry[K, V]{}, false
-		}
-		k := c.named(t.key.Hash)
-		entry := entryOf[V](t.root, k, old)
-		// LP(Delete): the dead record is stored.
-		if t.root.kill(k, c, old) {
-			return entry, true
+			return old
 		}
 	}
 }
@@ -260,7 +200,7 @@ func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 //
 // DeleteIf is wait-free, but lock-free beside transactions, until others see
 // key absent, and then blocking on the mutex of a hash bucket to free the
-// entry; with indexes, TTL or a stream, and where it helps a transaction, it
+// entry; with indexes or TTL, and where it helps a transaction, it
 // may block on more, see [Config]. It takes effect when the key's last record
 // is stored, or, if it deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
@@ -272,7 +212,7 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 }
 
 // removeIf runs DeleteIf.
-func (t *target[K]) removeIf(version Version) error {
+func (t *target[K, V]) removeIf(version Version) error {
 	for { // twice at most, but for transactions that were in the way: see loadIf
 		// LP(DeleteIf), absent or another version: loadIf reads the record.
 		c, old, err := t.loadIf(version)
@@ -302,9 +242,285 @@ func (r *Registry[K, V]) Len() int {
 }
 
 // install returns the root, which it makes with the defaults if there is none.
-func (r *core[K]) install() *root[K] {
+func (r *Registry[K, V]) install() *root[K, V] {
 	if rt := r.root.Load(); rt != nil {
 		return rt
 	}
-	return r.root.Install(newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
+	return r.root.Install(newRoot[K, V](defaultShards(runtime.GOMAXPROCS(0)), nil))
+}
+
+// Peek returns a pointer to the value of key, or nil if key is absent. It copies
+// nothing, so it is quicker than Get if the value has many words. All readers share
+// the value: it must not be modified. It never changes either; an operation that
+// changes key stores another.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if key is
+// absent, when the table is read or the key's last record was stored.
+func (r *Registry[K, V]) Peek(key K) *V {
+	rt := r.root.Load()
+	if rt == nil {
+		return nil
+	}
+	if !rt.open {
+		return peek(rt, key)
+	}
+	// LP(Peek): the table is read, or the record.
+	c, _ := rt.cells.Find(&rt.keys, key)
+	if c == nil {
+		return nil
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
+			return nil
+		}
+	}
+	return &rec.value
+}
+
+// peek is Peek where the key is not stored as it is given.
+func peek[K comparable, V any](rt *root[K, V], key K) *V {
+	if _, rec := rt.find(key); rec != nil {
+		return &rec.value
+	}
+	return nil
+}
+
+// All returns an iterator over the keys, as they are stored, and their values,
+// in no particular order.
+//
+// A loop does not see one moment of the registry. It yields each key at most
+// once, with the value that the key holds when it is yielded. It yields every
+// key that is present throughout; a key that comes or goes meanwhile may be
+// yielded or not. Its body runs outside every lock and may use the registry.
+//
+// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range r.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is All with versions: it returns an iterator over what the keys hold.
+//
+// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
+// a time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
+
+// Keys is All without values: it returns an iterator over the keys.
+//
+// Keys is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		if rt := r.root.Load(); rt != nil {
+			// LP(Keys): visit has read the record.
+			rt.visit(func(k hkey[K], _ *cell[K, V], _ *record[K, V]) bool { return yield(k.Key) })
+		}
+	}
+}
+
+// each is not a function literal in Entries, because the compiler would not
+// make an instruction of an atomic load there.
+func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
+	if rt := r.root.Load(); rt != nil {
+		rt.visit(func(k hkey[K], _ *cell[K, V], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
+	}
+}
+
+// visit calls f for the keys that are present, with their cells and records,
+// until it returns false.
+func (rt *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[K, V]) bool) {
+	for c := range rt.cells.All() {
+		// LP(All): the record is read.
+		// LP(Entries): the record is read.
+		rec := rt.live(c.rec.Load())
+		if rec != nil && !f(rt.rehashed(c.key), c, rec) {
+			return
+		}
+	}
+}
+
+// String returns how many keys there are. Without it, package fmt would read
+// the registry's words without atomic instructions.
+//
+// String is wait-free. It takes effect as Len does.
+func (r *Registry[K, V]) String() string { return "a registry of " + strconv.Itoa(r.Len()) + " keys" }
+
+// String returns how many keys there are.
+func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Itoa(s.Len()) + " keys" }
+
+// errJSON is returned by MarshalJSON, without which package json would return {}.
+var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
+	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
+
+// MarshalJSON returns an error that says what to marshal instead. Only the
+// caller knows the form that it wants: a list of entries with versions or an
+// object of values by key, at one instant or not.
+//
+// MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
+func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MarshalJSON returns an error that says what to marshal instead.
+func (s *Snapshot[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MaxRestored is the highest version that [Restore] accepts. A registry has room for as
+// many changes again.
+const MaxRestored Version = 1<<60 - 1
+
+// versionError says which versions Restore accepts. It matches ErrInvalidVersion.
+type versionError struct{ must string }
+
+var (
+	errNoVersion   = &versionError{"at least 1"}
+	errHighVersion = &versionError{"below 2^60"}
+)
+
+func (e *versionError) Error() string { return "shardedregistry: a version must be " + e.must }
+
+// Unwrap returns ErrInvalidVersion.
+func (e *versionError) Unwrap() error { return ErrInvalidVersion }
+
+// Restore returns a new registry that holds entries with their versions, for example
+// those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
+// begins above last, and above all versions of entries, when it is created. So with
+// [Snapshot.Last] the versions of a key increase also across the restart; but versions
+// that were given after the snapshot was taken may be given again.
+//
+// Each key and value is checked as Create checks them. If a key is invalid or comes
+// twice, a value is rejected, or a version is 0 or above [MaxRestored], Restore returns
+// no registry, and a [*KeyError] that says which key failed. For a version, also for
+// last, the error matches [ErrInvalidVersion]. Restore also returns the errors of [New].
+// With Config.TTL each entity gets a new deadline. If entries panics or calls
+// runtime.Goexit, nothing is left.
+//
+// Restore panics if entries is nil.
+func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
+	if entries == nil {
+		panic("shardedregistry: Restore called with a nil iterator")
+	}
+	r, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if last > MaxRestored {
+		return nil, errHighVersion
+	}
+	x := r.root.Load().expiry
+	if x != nil {
+		x.paused = true
+	}
+	for e := range entries {
+		if err := restore(r, e); err != nil {
+			return nil, &KeyError{e.Key, err}
+		}
+		last = max(last, e.Version)
+	}
+	r.root.Load().startAbove(last)
+	if x != nil {
+		x.resume(r.root.Load())
+	}
+	return r, nil
+}
+
+// restore creates a key with a version. Nobody else has r, so floor may be, until the
+// key is created, what lets it begin there.
+func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
+	switch {
+	case e.Version == 0:
+		return errNoVersion
+	case e.Version > MaxRestored:
+		return errHighVersion
+	}
+	t, err := r.locate(e.Key)
+	if err != nil {
+		return err
+	}
+	fresh := t.root.draft(false, e.Value)
+	t.root.installShard(t.key.Hash).floor.Store(uint64(e.Version - 1))
+	c, rec, created, err := t.create(fresh)
+	switch {
+	case err != nil:
+		return err
+	case !created:
+		return t.exists(c, rec).exists
+	}
+	return nil
+}
+
+// startAbove makes all keys that are created from now on start above version. Nobody
+// else has the registry.
+func (rt *root[K, V]) startAbove(version Version) {
+	if version == 0 {
+		return
+	}
+	for i := range rt.shards {
+		rt.installShard(rt.hashIn(i)).floor.Store(uint64(version))
+	}
+}
+
+// highestFloor returns a version that is at least the last one of each key whose cell has
+// left the table.
+func (rt *root[K, V]) highestFloor() (highest Version) {
+	for i := range rt.shards {
+		if s := rt.shards[i].Load(); s != nil {
+			highest = max(highest, Version(s.floor.Load()))
+		}
+	}
+	return highest
+}
+
+// DeleteFunc deletes the keys for which del returns true, and returns how many it
+// has deleted. It deletes a key only if that still holds the value that del was
+// given. If another operation has changed the key meanwhile, it asks del again,
+// about the new value.
+//
+// Like a loop over All it does not see one moment of the registry: it asks
+// about every key that is present throughout, and may ask about a key that is
+// created or deleted meanwhile. If del panics or calls runtime.Goexit, what was
+// deleted before is gone and nothing else has changed. To stop early, or to
+// decide by versions, loop over Entries and call DeleteIf.
+//
+// Del runs outside every lock on the caller's goroutine. It must not modify what
+// its arguments refer to, and may use the registry. If del changes a key each time
+// it is asked about it, DeleteFunc leaves that key alone after a million times.
+//
+// DeleteFunc panics if del is nil.
+//
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with
+// indexes or TTL, and where it helps a transaction, it may block on
+// more, see [Config]. It takes effect, for each key, when the key's last record
+// is stored, or, if it stays, when what del was given was read.
+func (r *Registry[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
+	if del == nil {
+		panic("shardedregistry: DeleteFunc called with a nil function")
+	}
+	rt := r.root.Load()
+	if rt == nil {
+		return 0
+	}
+	rt.visit(func(k hkey[K], c *cell[K, V], _ *record[K, V]) bool {
+		// The error of retry says that del keeps changing k, which then stays.
+		_ = retry(0, func() (done bool, _ error) {
+			// LP(DeleteFunc), a key that stays: the record is read. If another operation has
+			// deleted k since del was asked, what it holds now does not matter.
+			rec := rt.live(c.cleared(c.rec.Load()))
+			if rec == nil || !del(k.Key, rec.value) {
+				return true, nil
+			}
+			// LP(DeleteFunc): the dead record is stored.
+			if !rt.kill(k, c, rec) {
+				return false, nil
+			}
+			deleted++
+			return true, nil
+		})
+		return true
+	})
+	return deleted
 }

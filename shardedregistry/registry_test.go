@@ -111,8 +111,8 @@ func TestDeleterStalls(t *testing.T) {
 		"Put": func(r *shardedregistry.Registry[string, int]) (shardedregistry.Version, error) {
 			return r.Put("a", 7)
 		},
-		"Upsert": func(r *shardedregistry.Registry[string, int]) (shardedregistry.Version, error) {
-			e, err := r.Upsert("a", func(_ int, exists bool) (int, error) {
+		"Compute": func(r *shardedregistry.Registry[string, int]) (shardedregistry.Version, error) {
+			e, err := createOrUpdate(r, "a", func(_ int, exists bool) (int, error) {
 				if exists {
 					t.Error("a dead key exists")
 				}

@@ -83,14 +83,14 @@ func TestT4_EveryStressHasAWatchdog(t *testing.T) {
 func TestT9_SimilarKeys(t *testing.T) {
 	const n = 64 * 256
 	for name, key := range map[string]func(i int) any{
-		"numbers":               func(i int) any { return i },
-		"multiples of 2^32":     func(i int) any { return uint64(i) << 32 },
-		"one bit and another":   func(i int) any { return uint64(1)<<(i%64) ^ uint64(i/64)<<(i%7) ^ uint64(i) },
-		"a common prefix":       func(i int) any { return strings.Repeat("x", 100) + fmt.Sprint(i) },
-		"a common suffix":       func(i int) any { return fmt.Sprint(i) + strings.Repeat("x", 100) },
-		"characters that swap":  func(i int) any { return string([]byte{byte(i), byte(i >> 8), byte(i >> 4)}) },
-		"arrays":                func(i int) any { return [4]int{i % 2, 0, i / 2, 0} },
-		"keys of one namespace": func(i int) any { return scoped{"plans", fmt.Sprint(i)} },
+		"numbers":              func(i int) any { return i },
+		"multiples of 2^32":    func(i int) any { return uint64(i) << 32 },
+		"one bit and another":  func(i int) any { return uint64(1)<<(i%64) ^ uint64(i/64)<<(i%7) ^ uint64(i) },
+		"a common prefix":      func(i int) any { return strings.Repeat("x", 100) + fmt.Sprint(i) },
+		"a common suffix":      func(i int) any { return fmt.Sprint(i) + strings.Repeat("x", 100) },
+		"characters that swap": func(i int) any { return string([]byte{byte(i), byte(i >> 8), byte(i >> 4)}) },
+		"arrays":               func(i int) any { return [4]int{i % 2, 0, i / 2, 0} },
+		"keys of one tenant":   func(i int) any { return scoped{"plans", fmt.Sprint(i)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shardedregistry.MustNew(shardedregistry.Config[any, int]{Shards: 64})

@@ -8,7 +8,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -32,14 +31,13 @@ func byKey(x, y entry) int { return strings.Compare(x.Key, y.Key) }
 // Entries keep their versions, and all that follow are above.
 func TestRestore(t *testing.T) {
 	for name, config := range map[string]shardedregistry.Config[string, int]{
-		"plain":       {},
-		"one shard":   {Shards: 1},
-		"shards":      {Shards: 512},
-		"transitions": {Transitions: true},
-		"normalised":  {Normalize: normalize},
-		"indexed":     {Indexes: map[string]func(string, int) []string{"all": func(string, int) []string { return []string{"x"} }}},
-		"unique":      {UniqueIndexes: map[string]func(string, int) []string{"v": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }}, Transitions: true},
-		"guarded":     {Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
+		"plain":      {},
+		"one shard":  {Shards: 1},
+		"shards":     {Shards: 512},
+		"history":    {History: 1024},
+		"normalised": {Normalize: normalize},
+		"indexed":    {Indexes: map[string]func(string, int) []string{"all": func(string, int) []string { return []string{"x"} }}},
+		"unique":     {UniqueIndexes: map[string]func(string, int) []string{"v": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }}, History: 1024},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := []entry{{"a", 1, 1}, {"b", 2, 70}, {"c", 3, 1<<60 - 1}, {"d", 4, 3}}
@@ -80,8 +78,8 @@ func TestRestore(t *testing.T) {
 		})
 	}
 	r := restored(t, shardedregistry.Config[string, int]{}, 41)
-	if v := mustPut(t, r, "a", 1); v != 42 || shardedregistry.LastVersion(r) != 42 {
-		t.Errorf("the first version is %d, and the last %d", v, shardedregistry.LastVersion(r))
+	if v := mustPut(t, r, "a", 1); v != 42 || r.Snapshot().Last() != 42 {
+		t.Errorf("the first version is %d, and the last %d", v, r.Snapshot().Last())
 	}
 	r = restored(t, shardedregistry.Config[string, int]{}, 0)
 	if v := mustPut(t, r, "a", 1); v != 1 {
@@ -91,11 +89,11 @@ func TestRestore(t *testing.T) {
 
 // A loop from the beginning shows what was restored, with the versions that it has.
 func TestRestoreIsRemembered(t *testing.T) {
-	for _, c := range []config{{History: 4}, {History: 4, Shards: 1, Transitions: true}, {History: 4, Shards: 1, Fingerprint: strconv.Itoa, Clone: func(v int) int { return v }}} {
+	for _, c := range []config{{History: 4}, {History: 4, Shards: 1}} {
 		r := restored(t, c, 0, entry{"a", 1, 1}, entry{"b", 2, 70}, entry{"c", 3, 3})
 		mustPut(t, r, "c", 4)
 		mustPut(t, r, "d", 5)
-		for _, begin := range []shardedregistry.Revision{0, revision(r) - 4} {
+		for _, begin := range []shardedregistry.Revision{0, r.Revision() - 4} {
 			var got []entry
 			for c, err := range r.WatchFrom(t.Context(), begin) {
 				if err != nil {
@@ -105,23 +103,11 @@ func TestRestoreIsRemembered(t *testing.T) {
 					break
 				}
 			}
-			if want := []entry{{"b", 2, 70}, {"c", 4, 4}, {"d", 5, 71}}; !slices.Equal(got, want) {
+			if want := []entry{{"b", 2, 70}, {"c", 3, 3}, {"c", 4, 4}, {"d", 5, 71}}; !slices.Equal(got, want) {
 				t.Errorf("from %d on there are %v, want %v", begin, got, want)
 			}
 		}
 	}
-}
-
-// A change of a restored value behind the registry's back is found.
-func TestRestoreFingerprints(t *testing.T) {
-	l := of(1)
-	r, err := shardedregistry.Restore(shardedregistry.Config[string, list]{Fingerprint: describe}, 9,
-		slices.Values([]shardedregistry.Entry[string, list]{{Key: "a", Value: l, Version: 5}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	(*l)[0] = 2
-	wantPanic(t, "was changed behind the registry's back: it was [1] and is [2]", func() { r.Get("a") })
 }
 
 // Whatever is wrong with one entry, there is no registry.
@@ -175,12 +161,12 @@ func TestRestoreRejects(t *testing.T) {
 	}
 }
 
-// A registry that is restored from a snapshot and LastVersion gives no key a version
-// that the key had before the snapshot.
-func TestLastVersion(t *testing.T) {
+// A registry that is restored from a snapshot gives no key a version that the key had before
+// the snapshot.
+func TestSnapshotLast(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
-	if v := shardedregistry.LastVersion(&r); v != 0 {
-		t.Errorf("LastVersion of an unused registry = %d", v)
+	if v := r.Snapshot().Last(); v != 0 {
+		t.Errorf("Last of an unused registry = %d", v)
 	}
 	highest := map[string]shardedregistry.Version{}
 	note := func(k string, v shardedregistry.Version) { highest[k] = max(highest[k], v) }
@@ -193,9 +179,9 @@ func TestLastVersion(t *testing.T) {
 		}
 	}
 	rest := shardedregistry.Kill(&r, key(1)) // its dead cell is in the table
-	s, last := r.Snapshot(), shardedregistry.LastVersion(&r)
+	s := r.Snapshot()
 	rest()
-	again, err := shardedregistry.Restore(shardedregistry.Config[string, int]{}, last, s.Entries())
+	again, err := shardedregistry.Restore(shardedregistry.Config[string, int]{}, s.Last(), s.Entries())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +199,8 @@ func TestLastVersion(t *testing.T) {
 	}
 }
 
-// LastVersion, beside creations and deletions, is never below what had returned.
-func TestStressLastVersion(t *testing.T) {
+// Last, beside creations and deletions, is never below what had returned.
+func TestStressSnapshotLast(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[int, int]{Shards: 2})
 	n := iterations(2000)
 	hammer(t, 4, func(worker int) {
@@ -229,8 +215,8 @@ func TestStressLastVersion(t *testing.T) {
 					v = max(v, e.Version+1)
 				}
 			}
-			if last := shardedregistry.LastVersion(r); last < v {
-				t.Errorf("LastVersion = %d, after version %d", last, v)
+			if last := r.Snapshot().Last(); last < v {
+				t.Errorf("Last = %d, after version %d", last, v)
 			}
 			if i%50 == 0 {
 				runtime.Gosched()

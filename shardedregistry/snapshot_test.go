@@ -18,6 +18,16 @@ func wantSnapshot[K, V comparable](t testing.TB, s *shardedregistry.Snapshot[K, 
 	if got := maps.Collect(s.All()); !maps.Equal(got, want) || s.Len() != len(want) {
 		t.Fatalf("All yields %v and Len is %d, want %v", got, s.Len(), want)
 	}
+	keys := map[K]bool{}
+	for k := range s.Keys() {
+		if _, ok := want[k]; !ok || keys[k] {
+			t.Fatalf("Keys yields %v, of %v", k, want)
+		}
+		keys[k] = true
+	}
+	if len(keys) != len(want) {
+		t.Fatalf("Keys yields %d keys, want %d", len(keys), len(want))
+	}
 	n := 0
 	for e := range s.Entries() {
 		if found, ok := s.Lookup(e.Key); !ok || found != e || e.Value != want[e.Key] || e.Version == 0 {
@@ -206,7 +216,7 @@ func TestSnapshotOfFailures(t *testing.T) {
 	for _, end := range []func(){func() { panic(errTest) }, runtime.Goexit, func() {}} {
 		for _, k := range []string{"a", "b"} {
 			left(t, func() {
-				r.Upsert(k, func(int, bool) (int, error) { end(); return 9, errTest })
+				createOrUpdate(&r, k, func(int, bool) (int, error) { end(); return 9, errTest })
 			})
 		}
 	}

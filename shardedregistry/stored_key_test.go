@@ -39,8 +39,6 @@ func twoZeros(t *testing.T, f func(name string, got float64)) {
 	entry("Lookup", e, nil)
 	e, err := r.Update(given, keep)
 	entry("Update", e, err)
-	e, err = r.Upsert(given, func(v int, _ bool) (int, error) { return v, nil })
-	entry("Upsert", e, err)
 	e, _, err = r.Compute(given, func(v int, _ bool) (int, shardedregistry.ComputeOp, error) { return v, shardedregistry.UpdateOp, nil })
 	entry("Compute", e, err)
 	e, _, err = r.Compute(given, func(int, bool) (int, shardedregistry.ComputeOp, error) { return 0, shardedregistry.CancelOp, nil })
@@ -59,21 +57,12 @@ func twoZeros(t *testing.T, f func(name string, got float64)) {
 	ref := r.Ref(given)
 	e, _ = ref.Lookup()
 	entry("Ref.Lookup", e, nil)
-	e, err = ref.Update(keep)
-	entry("Ref.Update", e, err)
-	e, err = ref.Upsert(func(v int, _ bool) (int, error) { return v, nil })
-	entry("Ref.Upsert", e, err)
 
 	var exists *shardedregistry.ExistsError
-	for name, create := range map[string]func(int) (shardedregistry.Version, error){
-		"Create":     func(v int) (shardedregistry.Version, error) { return r.Create(given, v) },
-		"Ref.Create": ref.Create,
-	} {
-		if _, err := create(1); !errors.As(err, &exists) || !math.Signbit(exists.Given.(float64)) {
-			t.Errorf("%s = %v", name, err)
-			continue
-		}
-		f(name, exists.Stored.(float64))
+	if _, err := r.Create(given, 1); !errors.As(err, &exists) || !math.Signbit(exists.Given.(float64)) {
+		t.Errorf("Create = %v", err)
+	} else {
+		f("Create", exists.Stored.(float64))
 	}
 	var taken *shardedregistry.UniqueError
 	if _, err := r.Create(5, 1); !errors.As(err, &taken) {
@@ -83,9 +72,6 @@ func twoZeros(t *testing.T, f func(name string, got float64)) {
 	}
 	e, _ = r.Delete(given)
 	entry("Delete", e, nil)
-	mustPut(t, r, 0, 1)
-	e, _ = ref.Delete()
-	entry("Ref.Delete", e, nil)
 }
 
 // An entry's key is as it is stored, and not as it was given to find it.
@@ -99,18 +85,18 @@ func TestEntriesHaveTheStoredKey(t *testing.T) {
 
 // Who creates a key creates it as it was given, also after having found an earlier
 // life of it.
-func TestUpsertCreatesTheGivenKey(t *testing.T) {
+func TestComputeCreatesTheGivenKey(t *testing.T) {
 	var r shardedregistry.Registry[float64, int]
 	negative := math.Copysign(0, -1)
 	mustPut(t, &r, negative, 1)
-	e, err := r.Upsert(0, func(_ int, exists bool) (int, error) {
+	e, err := createOrUpdate(&r, 0, func(_ int, exists bool) (int, error) {
 		if exists {
 			r.Delete(0)
 		}
 		return 2, nil
 	})
 	if err != nil || e.Value != 2 || math.Signbit(e.Key) {
-		t.Errorf("Upsert = %v, %v", e, err)
+		t.Errorf("Compute = %v, %v", e, err)
 	}
 	if e, _ = r.Lookup(negative); math.Signbit(e.Key) {
 		t.Errorf("stored is %v", e)
@@ -119,8 +105,8 @@ func TestUpsertCreatesTheGivenKey(t *testing.T) {
 
 // What loops yield has the key that is stored when they look.
 func TestEventsHaveTheStoredKey(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[float64, int]{Transitions: true})
-	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenStream(r, 100)
+	r := shardedregistry.MustNew(shardedregistry.Config[float64, int]{History: 1024})
+	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenFeed(r)
 	negative := math.Copysign(0, -1)
 	mustPut(t, r, 0, 1)
 	mustPut(t, r, negative, 2)
@@ -143,7 +129,6 @@ func TestEventsHaveTheStoredKey(t *testing.T) {
 		}
 	}
 	watch.Leave()
-	stream.Leave()
 }
 
 // fresh returns k in memory of its own, and reports whether that is in use.
@@ -157,7 +142,7 @@ func fresh(k string) (given string, used func() bool) {
 }
 
 // Who finds or changes a key leaves nothing behind of the key that it has given,
-// whatever is there to keep it: indexes, loops, fingerprints, errors.
+// whatever is there to keep it: indexes, loops, errors.
 func TestGivenKeysAreNotKept(t *testing.T) {
 	type registry = shardedregistry.Registry[string, string]
 	ways := map[string]func(r *registry, k string){
@@ -170,8 +155,8 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 			e, _ := r.Lookup(k)
 			r.UpdateIf(k, e.Version, "b")
 		},
-		"Upsert": func(r *registry, k string) {
-			r.Upsert(k, func(string, bool) (string, error) { return "b", nil })
+		"Compute": func(r *registry, k string) {
+			createOrUpdate(r, k, func(string, bool) (string, error) { return "b", nil })
 		},
 		"GetOrCreate": func(r *registry, k string) {
 			r.GetOrCreate(k, func() (string, error) { return "b", nil })
@@ -184,8 +169,7 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 		"Ref": func(r *registry, k string) {
 			ref := r.Ref(k)
 			ref.Get()
-			ref.Put("b")
-			ref.Update(func(string) (string, error) { return "c", nil })
+			ref.Lookup()
 		},
 		"Wait": func(r *registry, k string) {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -195,29 +179,25 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 		},
 	}
 	value := func(_, v string) []string { return []string{v} }
-	for _, fingerprint := range []func(string) string{nil, func(v string) string { return v }} {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, string]{
-			Transitions:   true,
-			Fingerprint:   fingerprint,
-			Indexes:       map[string]func(string, string) []string{"value": value},
-			UniqueIndexes: map[string]func(string, string) []string{"unique": value},
-		})
-		watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenStream(r, 1000)
-		for name, way := range ways {
-			mustPut(t, r, "key", "a")
-			given, used := fresh("key")
-			way(r, given)
-			given = ""
-			watch.Drain()
-			stream.Drain()
-			if used() {
-				t.Errorf("after %s the key that it was given is kept, with Fingerprint %v", name, fingerprint != nil)
-			}
-			r.Delete("key")
+	r := shardedregistry.MustNew(shardedregistry.Config[string, string]{
+		History:       1024,
+		Indexes:       map[string]func(string, string) []string{"value": value},
+		UniqueIndexes: map[string]func(string, string) []string{"unique": value},
+	})
+	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenFeed(r)
+	for name, way := range ways {
+		mustPut(t, r, "key", "a")
+		given, used := fresh("key")
+		way(r, given)
+		given = ""
+		watch.Drain()
+		stream.Drain()
+		if used() {
+			t.Errorf("after %s the key that it was given is kept", name)
 		}
-		watch.Leave()
-		stream.Leave()
+		r.Delete("key")
 	}
+	watch.Leave()
 }
 
 // A call of Wait that sleeps leaves nothing of its key behind either.

@@ -77,8 +77,8 @@ func TestStressLeases(t *testing.T) {
 	}
 }
 
-// Everything happens to entities that expire, and loops over Watch and Stream follow: in the
-// end they have what the registry has, and a stream has seen each version once.
+// Everything happens to entities that expire, and loops over Watch and WatchFrom follow: in the
+// end they have what the registry has, and WatchFrom has yielded each version once.
 func TestStressExpiry(t *testing.T) {
 	within(t, func() { synctest.Test(t, stressExpiry) })
 }
@@ -86,8 +86,8 @@ func TestStressExpiry(t *testing.T) {
 func stressExpiry(t *testing.T) {
 	const keys = 20
 	c := config{
-		Transitions: true,
-		Indexes:     map[string]func(string, int) []string{"mod": func(_ string, v int) []string { return []string{fmt.Sprint(v % 3)} }},
+		History: 1 << 18,
+		Indexes: map[string]func(string, int) []string{"mod": func(_ string, v int) []string { return []string{fmt.Sprint(v % 3)} }},
 		TTL: func(_ string, v int) time.Duration {
 			if v%10 == 0 {
 				return math.MaxInt64
@@ -107,10 +107,11 @@ func stressExpiry(t *testing.T) {
 		}
 	}()
 	go func() {
-		for e, err := range r.Stream(ctx, 1<<20) {
+		for change, err := range r.WatchFrom(ctx, 0) {
+			e := change.Event
 			last, ok := streamed[e.Key]
 			if err != nil || e.Version <= last.Version || ok && !last.Deleted && e.Version != last.Version+1 || e.Expired && !e.Deleted {
-				t.Errorf("Stream: %v, %v comes after %v", e, err, last)
+				t.Errorf("WatchFrom: %v, %v comes after %v", e, err, last)
 			}
 			streamed[e.Key] = e
 		}
@@ -154,7 +155,7 @@ func stressExpiry(t *testing.T) {
 		e, ok := r.Lookup(key(i))
 		want := event{Key: e.Key, Value: e.Value, Version: e.Version}
 		if !ok || watched[key(i)] != want || streamed[key(i)] != want {
-			t.Errorf("%v is there, Watch has yielded %v, Stream %v", want, watched[key(i)], streamed[key(i)])
+			t.Errorf("%v is there, Watch has yielded %v, WatchFrom %v", want, watched[key(i)], streamed[key(i)])
 		}
 	}
 	if left := shardedregistry.Overlooked(r); len(left) != 0 {

@@ -43,7 +43,7 @@ func TestStressWatchFrom(t *testing.T) {
 			for { // begins anew
 				state := r.Snapshot()
 				view := maps.Collect(state.All())
-				versions := map[int]shardedregistry.Version{}
+				versions, yielded := map[int]shardedregistry.Version{}, map[int]shardedregistry.Event[int, int]{}
 				for e := range state.Entries() {
 					versions[e.Key] = e.Version
 				}
@@ -60,12 +60,12 @@ func TestStressWatchFrom(t *testing.T) {
 						if c.Revision <= at {
 							t.Errorf("revision %d after %d", c.Revision, at)
 						}
-						if at = c.Revision; c.Version < versions[c.Key] {
-							// The snapshot may contain later changes than its revision.
-							if c.Version < versions[c.Key] && !c.Deleted {
-								t.Errorf("key %d: version %d after %d", c.Key, c.Version, versions[c.Key])
-							}
-							continue
+						if before, ok := yielded[c.Key]; ok && (c.Version <= before.Version || !before.Deleted && c.Version != before.Version+1) {
+							t.Errorf("%v comes after %v", c.Event, before)
+						}
+						yielded[c.Key] = c.Event
+						if at = c.Revision; c.Version <= versions[c.Key] {
+							continue // the snapshot may contain later changes than its revision
 						}
 						versions[c.Key] = c.Version
 						apply(view, []shardedregistry.Event[int, int]{c.Event})

@@ -118,12 +118,12 @@ func TestStressVersions(t *testing.T) {
 						}
 					case 2:
 						created := false
-						e, err := r.Upsert(k, func(v int, exists bool) (int, error) {
+						e, err := createOrUpdate(r, k, func(v int, exists bool) (int, error) {
 							created = !exists
 							return v + 1, nil
 						})
 						if err != nil {
-							t.Errorf("Upsert = %v", err)
+							t.Errorf("Compute = %v", err)
 						}
 						if created {
 							births[k].Add(1)
@@ -277,7 +277,7 @@ func TestStressFirstUse(t *testing.T) {
 			if _, err := r.Create(worker, worker); err != nil {
 				t.Error(err)
 			}
-			r.Upsert(-1, func(n int, _ bool) (int, error) { return n + 1, nil })
+			createOrUpdate(&r, -1, func(n int, _ bool) (int, error) { return n + 1, nil })
 		})
 		wantValue(t, &r, -1, 4)
 		if n := r.Len(); n != 5 {

@@ -41,15 +41,15 @@ func pay(r *bank, from, to, amount int) error {
 }
 
 // Money is neither lost nor made, for anybody who looks: in snapshots, in transactions, and
-// in the end for loops over Watch and Stream.
+// in the end for loops over Watch and WatchFrom.
 func TestStressTransact(t *testing.T) {
 	mod3 := map[string]func(int, int) []string{"mod": func(_, v int) []string { return []string{fmt.Sprint(v % 3)} }}
 	for name, config := range map[string]shardedregistry.Config[int, int]{
 		"plain":         {Shards: 2},
 		"constant hash": {Shards: 2},
-		"transitions":   {Transitions: true},
+		"history":       {History: 1 << 18},
 		"indexes":       {Indexes: mod3},
-		"all":           {Indexes: mod3, Transitions: true, Clone: func(v int) int { return v }, Fingerprint: func(v int) string { return fmt.Sprint(v) }},
+		"all":           {Indexes: mod3, History: 1 << 18},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shardedregistry.MustNew(config)
@@ -84,23 +84,22 @@ func TestStressTransact(t *testing.T) {
 				}
 			})
 			streamed := map[int]int{}
-			if config.Transitions {
+			if config.History != 0 {
 				var stream func(shardedregistry.Event[int, int])
 				streamed, stream = follower()
 				streamed[0] = total
-				s, next := shardedregistry.OpenStream(r, 1<<20), map[int]shardedregistry.Version{}
+				next := map[int]shardedregistry.Version{}
+				from := r.Revision()
 				followers.Go(func() {
-					defer s.Leave()
-					s.Run(ctx, func(e shardedregistry.Event[int, int], err error) bool {
+					for e, err := range r.WatchFrom(ctx, from) {
 						if want := next[e.Key]; err != nil || want != 0 && e.Version != want {
-							t.Errorf("the stream yields %v, %v, want version %d", e, err, want)
+							t.Errorf("WatchFrom yields %v, %v, want version %d", e, err, want)
 						}
 						if next[e.Key] = e.Version + 1; e.Deleted {
 							next[e.Key] = 0 // a creation may begin anywhere above
 						}
-						stream(e)
-						return true
-					})
+						stream(e.Event)
+					}
 				})
 			}
 
@@ -129,7 +128,7 @@ func TestStressTransact(t *testing.T) {
 			stop()
 			followers.Wait()
 			want := maps.Collect(r.All())
-			if !maps.Equal(watched, want) || config.Transitions && !maps.Equal(streamed, want) {
+			if !maps.Equal(watched, want) || config.History != 0 && !maps.Equal(streamed, want) {
 				t.Errorf("there is %v, watched %v, streamed %v", want, watched, streamed)
 			}
 			if n := len(want); r.Len() != n || shardedregistry.Linked(r) != n || shardedregistry.Kept(r) != 0 {

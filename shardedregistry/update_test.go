@@ -75,7 +75,7 @@ func TestUpdateIfIsOvertaken(t *testing.T) {
 	}
 }
 
-func TestUpsert(t *testing.T) {
+func TestComputeOfAbsentAndPresent(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	add := func(old int, exists bool) (int, error) {
 		if !exists && old != 0 {
@@ -87,18 +87,18 @@ func TestUpsert(t *testing.T) {
 		return 100, nil
 	}
 	for i, want := range []int{100, 101, 102} {
-		e, err := r.Upsert("a", add)
+		e, err := createOrUpdate(&r, "a", add)
 		if err != nil || e.Key != "a" || e.Value != want || e.Version != shardedregistry.Version(i+1) {
-			t.Fatalf("Upsert = %v, %v; want value %d at version %d", e, err, want, i+1)
+			t.Fatalf("Compute = %v, %v; want value %d at version %d", e, err, want, i+1)
 		}
 	}
 	for _, k := range []string{"a", "b"} {
-		if _, err := r.Upsert(k, func(int, bool) (int, error) { return 0, errTest }); err != errTest {
-			t.Errorf("Upsert(%s) = %v, want the function's error as it is", k, err)
+		if _, err := createOrUpdate(&r, k, func(int, bool) (int, error) { return 0, errTest }); err != errTest {
+			t.Errorf("Compute(%s) = %v, want the function's error as it is", k, err)
 		}
 	}
 	wantValue(t, &r, "a", 102)
 	if _, ok := r.Get("b"); ok {
-		t.Error("a failed Upsert has created its key")
+		t.Error("a failed Compute has created its key")
 	}
 }

@@ -14,13 +14,6 @@ type waitlist struct {
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
-// waitOps is a root with the methods of Wait. It is a type of its own so that a program
-// that does not call Wait does not link what they need.
-type waitOps[K comparable] struct{ *root[K] }
-
-// waker is a waitOps as tellers of changes see it.
-type waker[K comparable] interface{ wake(k hkey[K]) }
-
 // Wait returns what key holds as soon as its version is above since, and
 // [ErrNotFound] as soon as key is absent, unless since is 0. So with 0 it waits
 // until key is present; with the version that the caller knows, until key holds
@@ -39,7 +32,7 @@ type waker[K comparable] interface{ wake(k hkey[K]) }
 // Wait is blocking: it waits for key or ctx, and, if it has to, for the mutex
 // of a hash bucket that it shares with other calls of Wait only. It takes
 // effect when the key's record is read, or as that of Lookup if key is absent.
-func (r *further[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
+func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
 		panic("shardedregistry: Wait called with a nil context")
 	}
@@ -47,38 +40,33 @@ func (r *further[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return wait[V](ctx, &t, since)
-}
-
-// wait runs Wait.
-func wait[V any, K comparable](ctx context.Context, t *target[K], since Version) (Entry[K, V], error) {
-	c, rec, err := waitOps[K]{t.root}.wait(ctx, t.key, since)
+	c, rec, err := t.root.wait(ctx, t.key, since)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+	return rec.entry(c.key), nil
 }
 
 // wait returns the cell and the record of k that Wait returns, or its error.
-func (w waitOps[K]) wait(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, err error) {
-	c, rec, done, err := w.above(k, since)
+func (rt *root[K, V]) wait(ctx context.Context, k hkey[K], since Version) (c *cell[K, V], rec *record[K, V], err error) {
+	c, rec, done, err := rt.above(k, since)
 	if done {
 		return c, rec, err
 	}
-	w.install() // before subscribers sends tellers there
-	w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, 1) })
-	defer w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, -1) })
+	rt.installWaitlists() // before subscribers sends tellers there
+	rt.changeSubscribers(func(s *subscribers[K, V]) { s.waiters++ })
+	defer rt.changeSubscribers(func(s *subscribers[K, V]) { s.waiters-- })
 	for { // until the key has a version that satisfies the caller
-		if c, rec, done, err = w.pause(ctx, k, since); done {
+		if c, rec, done, err = rt.sleep(ctx, k, since); done {
 			return c, rec, err
 		}
 	}
 }
 
 // above returns what Wait returns if it is done now.
-func (w waitOps[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
+func (rt *root[K, V]) above(k hkey[K], since Version) (c *cell[K, V], rec *record[K, V], done bool, err error) {
 	// LP(Wait): the record is read, or none is found.
-	c, rec = w.loadLive(k)
+	c, rec = rt.loadLive(k)
 	switch {
 	case rec == nil && since == 0:
 		return nil, nil, false, nil
@@ -88,12 +76,12 @@ func (w waitOps[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, do
 	return c, rec, rec.version() > since, nil
 }
 
-// pause waits until k may have changed. It enters the waitlist and then looks at the
+// sleep waits until k may have changed. It enters the waitlist and then looks at the
 // key; writers do it the other way round, so no change is overlooked.
-func (w waitOps[K]) pause(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
-	in := w.join(k)
-	defer w.leave(k, in)
-	if c, rec, done, err = w.above(k, since); done {
+func (rt *root[K, V]) sleep(ctx context.Context, k hkey[K], since Version) (c *cell[K, V], rec *record[K, V], done bool, err error) {
+	in := rt.enter(k)
+	defer rt.exit(k, in)
+	if c, rec, done, err = rt.above(k, since); done {
 		return c, rec, true, err
 	}
 	if in.waker.WaitContext(ctx) != nil {
@@ -102,10 +90,10 @@ func (w waitOps[K]) pause(ctx context.Context, k hkey[K], since Version) (c *cel
 	return nil, nil, false, nil
 }
 
-// join returns a waitlist of k whose waker has not fired, with one call more.
-func (w waitOps[K]) join(k hkey[K]) *waitlist {
+// enter returns a waitlist of k whose waker has not fired, with one call more.
+func (rt *root[K, V]) enter(k hkey[K]) *waitlist {
 	fresh := &waitlist{waker: atomics.MakeEvent(), calls: 1}
-	return w.waitlists.Load().Compute(k, func(now *waitlist) *waitlist {
+	return rt.waitlists.Load().Compute(k, func(now *waitlist) *waitlist {
 		if now == nil || now.waker.Fired() {
 			return fresh
 		}
@@ -114,9 +102,9 @@ func (w waitOps[K]) join(k hkey[K]) *waitlist {
 	})
 }
 
-// leave undoes join.
-func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
-	t := w.waitlists.Load()
+// exit undoes enter.
+func (rt *root[K, V]) exit(k hkey[K], in *waitlist) {
+	t := rt.waitlists.Load()
 	if t.Load(k) != in {
 		return // another one has taken its place, where the caller does not count
 	}
@@ -133,15 +121,15 @@ func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
 
 // wake wakes the calls of Wait for k. It is called while a call waits, so there is a
 // table.
-func (w waitOps[K]) wake(k hkey[K]) {
-	if in := w.waitlists.Load().Load(k); in != nil {
+func (rt *root[K, V]) wake(k hkey[K]) {
+	if in := rt.waitlists.Load().Load(k); in != nil {
 		in.waker.TryFire()
 	}
 }
 
-// install makes the table of waitlists if there is none.
-func (w waitOps[K]) install() {
-	if w.waitlists.Load() == nil {
-		w.waitlists.Install(table.New[hkey[K], waitlist](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
+// installWaitlists makes the table of waitlists if there is none.
+func (rt *root[K, V]) installWaitlists() {
+	if rt.waitlists.Load() == nil {
+		rt.waitlists.Install(table.New[hkey[K], waitlist](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
 	}
 }

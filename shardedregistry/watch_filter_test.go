@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"math"
@@ -39,99 +38,71 @@ var someFilters = map[string]model.Filter{
 	"never":               {Match: func(string) bool { return false }},
 }
 
-// A loop with filters yields what they accept, by all three methods, in a registry and in
-// a namespace beside another.
+// A loop with filters yields what they accept, by all three methods.
 func TestFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		whole := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Transitions: true})
-		registries := map[string]interface {
-			Put(string, int) (shardedregistry.Version, error)
-			Delete(string) (shardedregistry.Entry[string, int], bool)
-			Watch(context.Context, ...shardedregistry.Filter[string]) iter.Seq[event]
-			WatchSnapshot(context.Context, ...shardedregistry.Filter[string]) iter.Seq2[*shardedregistry.Snapshot[string, int], event]
-			Stream(context.Context, int, ...shardedregistry.Filter[string]) iter.Seq2[event, error]
-		}{
-			"registry":  shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true}),
-			"namespace": besideOthers{shardedregistry.Namespace(whole, "plans"), whole},
-		}
-		for in, r := range registries {
-			for name, f := range someFilters {
-				ctx, cancel := context.WithCancel(t.Context())
-				var watched, streamed, after, first, want []string
-				for i, k := range someKeys {
-					if r.Put(k, i); f.Accepts(k) {
-						want = append(want, k)
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
+		for name, f := range someFilters {
+			ctx, cancel := context.WithCancel(t.Context())
+			var watched, streamed, after, first, want []string
+			for i, k := range someKeys {
+				if mustPut(t, r, k, i); f.Accepts(k) {
+					want = append(want, k)
+				}
+			}
+			go func() {
+				for e := range r.Watch(ctx, f.Filters()...) {
+					watched = append(watched, e.Key)
+				}
+			}()
+			go func() {
+				for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
+					if s != nil {
+						first = slices.Collect(maps.Keys(maps.Collect(s.All())))
+					} else {
+						after = append(after, e.Key)
 					}
 				}
-				go func() {
-					for e := range r.Watch(ctx, f.Filters()...) {
-						watched = append(watched, e.Key)
+			}()
+			go func() {
+				for e, err := range r.WatchFrom(ctx, r.Revision(), f.Filters()...) {
+					if err != nil {
+						t.Error(err)
 					}
-				}()
-				go func() {
-					for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
-						if s != nil {
-							first = slices.Collect(maps.Keys(maps.Collect(s.All())))
-						} else {
-							after = append(after, e.Key)
-						}
+					if e.Bookmark {
+						continue
 					}
-				}()
-				go func() {
-					for e, err := range r.Stream(ctx, 2*len(someKeys), f.Filters()...) {
-						if err != nil {
-							t.Error(err)
-						}
-						streamed = append(streamed, e.Key)
-					}
-				}()
-				synctest.Wait()
-				same := func(what string, got []string, times int) {
-					t.Helper()
-					slices.Sort(got)
-					all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
-					if !slices.Equal(got, all) {
-						t.Errorf("%s, %s: %s yields %q, want %q", in, name, what, got, all)
-					}
+					streamed = append(streamed, e.Key)
 				}
-				same("the snapshot", first, 1)
-				for i, k := range someKeys {
-					r.Put(k, -i)
-					synctest.Wait()
+			}()
+			synctest.Wait()
+			same := func(what string, got []string, times int) {
+				t.Helper()
+				slices.Sort(got)
+				all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
+				if !slices.Equal(got, all) {
+					t.Errorf("%s: %s yields %q, want %q", name, what, got, all)
 				}
-				same("Watch", watched, 1)
-				same("WatchSnapshot", after, 1)
-				same("Stream", streamed, 1)
-				for _, k := range someKeys {
-					r.Delete(k)
-				}
-				synctest.Wait()
-				same("Watch", watched, 2)
-				same("WatchSnapshot", after, 2)
-				same("Stream", streamed, 2)
-				cancel()
+			}
+			same("the snapshot", first, 1)
+			for i, k := range someKeys {
+				r.Put(k, -i)
 				synctest.Wait()
 			}
+			same("Watch", watched, 1)
+			same("WatchSnapshot", after, 1)
+			same("WatchFrom", streamed, 1)
+			for _, k := range someKeys {
+				r.Delete(k)
+			}
+			synctest.Wait()
+			same("Watch", watched, 2)
+			same("WatchSnapshot", after, 2)
+			same("WatchFrom", streamed, 2)
+			cancel()
+			synctest.Wait()
 		}
 	})
-}
-
-// besideOthers is a View that makes each change in other namespaces too.
-type besideOthers struct {
-	shardedregistry.View[string, int]
-	all *shardedregistry.Registry[scoped, int]
-}
-
-func (v besideOthers) Put(key string, value int) (shardedregistry.Version, error) {
-	for _, space := range []string{"", "plan", "plans/"} {
-		v.all.Put(scoped{Space: space, Key: key}, value)
-	}
-	return v.View.Put(key, value)
-}
-
-func (v besideOthers) Delete(key string) (shardedregistry.Entry[string, int], bool) {
-	v.all.Delete(scoped{Space: "plan", Key: key})
-	return v.View.Delete(key)
 }
 
 // Keys are normalised, and invalid ones are none.
@@ -152,22 +123,6 @@ func TestFilterNormalizes(t *testing.T) {
 	w.Leave()
 	none.Leave()
 	wantTraces(t, r)
-
-	spaced := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Normalize: func(k scoped) (scoped, error) {
-		if k.Key == "moves" {
-			k.Space = "elsewhere"
-		}
-		return k, nil
-	}})
-	next, stop := iter.Pull2(shardedregistry.Namespace(spaced, "plans").WatchSnapshot(t.Context(), shardedregistry.Keys("moves", "stays")))
-	next()
-	spaced.Put(scoped{"plans", "moves"}, 1)
-	spaced.Put(scoped{"plans", "stays"}, 2)
-	if _, e, _ := next(); e.Key != "stays" {
-		t.Errorf("%v is yielded", e)
-	}
-	stop()
-	wantTraces(t, spaced)
 }
 
 // A key that holds what cannot be compared, or what is not equal to itself, is invalid,
@@ -189,7 +144,7 @@ func TestFilterOfOddKeys(t *testing.T) {
 	wantTraces(t, &r)
 }
 
-// Prefixes of other string types, and in namespaces of such.
+// Prefixes of other string types.
 func TestPrefixOfATypeOfStrings(t *testing.T) {
 	type name string
 	var r shardedregistry.Registry[name, int]
@@ -220,7 +175,7 @@ func TestZeroFilter(t *testing.T) {
 // A loop that nobody tells of a key ends with its context, also without keys.
 func TestFilterWithoutKeysEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended atomic.Int32
 		go func() {
@@ -230,7 +185,7 @@ func TestFilterWithoutKeysEnds(t *testing.T) {
 			ended.Add(1)
 		}()
 		go func() {
-			for e := range r.Stream(ctx, 1, shardedregistry.Keys[string]()) {
+			for e := range r.WatchFrom(ctx, 0, shardedregistry.Keys[string]()) {
 				t.Errorf("%v is yielded", e)
 			}
 			ended.Add(1)
@@ -272,7 +227,7 @@ func TestFiltersAreCopies(t *testing.T) {
 // whoever changes a key does not run it.
 func TestMatchingLeaves(t *testing.T) {
 	for how, exit := range leave {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
 		mustPut(t, r, "bad", 1)
 		match := func(k string) bool {
 			if k == "bad" {
@@ -292,8 +247,8 @@ func TestMatchingLeaves(t *testing.T) {
 					t.Error("an event is yielded")
 				}
 			},
-			"Stream": func() {
-				for range r.Stream(t.Context(), 100_000, shardedregistry.Matching(match)) {
+			"WatchFrom": func() {
+				for range r.WatchFrom(t.Context(), 0, shardedregistry.Matching(match)) {
 					t.Error("a change is yielded")
 				}
 			},
@@ -321,7 +276,7 @@ func TestMatchingLeaves(t *testing.T) {
 			t.Errorf("another loop is told of %v", e)
 		}
 		other.Leave()
-		wantForgotten(t, r)
+		wantTraces(t, r)
 	}
 }
 
@@ -353,64 +308,6 @@ func TestMatchingBlocks(t *testing.T) {
 		synctest.Wait()
 		wantTraces(t, &r)
 	})
-}
-
-// What a function rejects is not counted once the loop has come to it. The limit is two
-// rounds of changes: the loop may come to a before b once, if the first change of a was
-// still telling it when it had been yielded.
-func TestMatchingAndTheLimit(t *testing.T) {
-	r := transitions(shardedregistry.Config[string, int]{})
-	next, stop := iter.Pull2(r.Stream(t.Context(), 20, shardedregistry.Matching(func(k string) bool { return k == "a" })))
-	begun := make(chan struct{})
-	go func() {
-		defer close(begun)
-		for shardedregistry.Traces(r) == 0 {
-			runtime.Gosched()
-		}
-		r.Put("a", 0)
-	}()
-	for i := range 5 {
-		e, err, ok := next()
-		if !ok || err != nil || e.Key != "a" || e.Value != i {
-			t.Fatalf("%v, %v, %v comes", e, err, ok)
-		}
-		<-begun
-		for range 9 {
-			mustPut(t, r, "b", i)
-		}
-		mustPut(t, r, "a", i+1)
-	}
-	for range 21 {
-		mustPut(t, r, "b", 0)
-	}
-	if _, err, _ := next(); !errors.Is(err, shardedregistry.ErrLagged) {
-		t.Errorf("the loop ends with %v", err)
-	}
-	stop()
-	wantForgotten(t, r)
-}
-
-// The changes of other keys are not counted, and their history is not kept.
-func TestStreamOfKeysKeepsNoOther(t *testing.T) {
-	for name, f := range map[string]shardedregistry.Filter[string]{
-		"Keys": shardedregistry.Keys("a/"), "Prefix": shardedregistry.Prefix("a/"),
-	} {
-		r := transitions(shardedregistry.Config[string, int]{})
-		s := shardedregistry.OpenStreamFiltered(r, 2, f)
-		for i := range 100 {
-			mustPut(t, r, "b", i)
-			mustPut(t, r, key(i), i)
-			r.Delete(key(i))
-		}
-		if n := shardedregistry.Seats(r) + shardedregistry.Chained(r); n != 0 || s.Behind() != 0 || shardedregistry.Linked(r) != 1 {
-			t.Errorf("%s: %d subscriptions or records are kept, %d changes wait, %d cells are linked", name, n, s.Behind(), shardedregistry.Linked(r))
-		}
-		v := mustPut(t, r, "a/", 1)
-		mustPut(t, r, "a/", 2)
-		wantEvents(t, drain(t, s), event{"a/", 1, v, false, false}, event{"a/", 2, v + 1, false, false})
-		s.Leave()
-		wantForgotten(t, r)
-	}
 }
 
 // A loop that watches other keys is not woken, and a Put beside it allocates nothing more.

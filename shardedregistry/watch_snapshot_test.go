@@ -39,7 +39,7 @@ func TestWatchSnapshot(t *testing.T) {
 		r.Delete("old")
 		close(goOn)
 		synctest.Wait()
-		wantEvents(t, got, event{"old", 0, 2, true, false})
+		wantEvents(t, got, event{"old", 1, 2, true, false})
 
 		got = nil // a later life of a key that was shown before
 		v := mustPut(t, r, "old", 2)
@@ -48,7 +48,7 @@ func TestWatchSnapshot(t *testing.T) {
 		got = nil
 		r.Delete("old")
 		synctest.Wait()
-		wantEvents(t, got, event{"old", 0, v + 1, true, false})
+		wantEvents(t, got, event{"old", 2, v + 1, true, false})
 		mustPut(t, r, "kept", 2)
 		r.Delete("kept")
 		synctest.Wait()
@@ -63,7 +63,7 @@ func TestWatchSnapshotForgetsItsBase(t *testing.T) {
 	defer stop()
 	next()
 	r.Delete("a")
-	if _, e, _ := next(); e != (event{"a", 0, 2, true, false}) {
+	if _, e, _ := next(); e != (event{"a", 1, 2, true, false}) {
 		t.Fatalf("got %v", e)
 	}
 	mustPut(t, r, "a", 3)

@@ -13,7 +13,7 @@ import (
 // A list of subscriptions is never extended in place: two who add to the same one at the
 // same time would overwrite one another, and a loop would miss a change for ever.
 func TestSubscriptionListsKeepApart(t *testing.T) {
-	for n := range 10 {
+	for n := range 40 {
 		if !shardedregistry.KeepsApart(n) {
 			t.Errorf("two that extend a list of %d subscriptions overwrite one another", n)
 		}
@@ -52,10 +52,10 @@ func TestWatchersBeginAtOnce(t *testing.T) {
 // A key that comes again while its deletion waits for a loop is spelled as it was
 // given then.
 func TestWatchKeepsSpelling(t *testing.T) {
-	for _, transitions := range []bool{false, true} {
+	for _, history := range []int{0, 16} {
 		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
-			Transitions: transitions,
-			Normalize:   func(k string) (string, error) { return strings.ToLower(k), nil },
+			History:   history,
+			Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
 		})
 		w := shardedregistry.Subscribe(r)
 		r.Create("a", 1)

@@ -61,13 +61,13 @@ func TestWatch(t *testing.T) {
 			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false, false}}},
 			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false, false}}},
 			{func() { r.UpdateIf("a", 2, 4) }, nil},
-			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
-			{func() { r.Upsert("a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
+			{func() { createOrUpdate(&r, "a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
+			{func() { createOrUpdate(&r, "a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
 			{func() { r.Create("a", 9) }, nil},
-			{func() { r.Delete("a") }, []event{{"a", 0, 5, true, false}}},
+			{func() { r.Delete("a") }, []event{{"a", 4, 5, true, false}}},
 			{func() { r.Delete("a") }, nil},
 			{func() { r.Create("a", 6) }, []event{{"a", 6, 6, false, false}}},
-			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true, false}}},
+			{func() { r.DeleteIf("a", 6) }, []event{{"a", 6, 7, true, false}}},
 			{func() { r.Get("before"); r.Snapshot() }, nil},
 			{func() { mustPut(t, &r, "before", 3) }, []event{{"before", 3, 3, false, false}}},
 		} {
@@ -114,8 +114,8 @@ func TestWatchCoalesces(t *testing.T) {
 			got[i].Version -= again
 		}
 	}
-	wantEvents(t, got, event{"a", 4, 5, false, false}, event{"b", 4, 6, false, false}, event{"gone", 0, 2, true, false},
-		event{"again", 3, 0, false, false}, event{"briefly", 0, 1, true, false})
+	wantEvents(t, got, event{"a", 4, 5, false, false}, event{"b", 4, 6, false, false}, event{"gone", 1, 2, true, false},
+		event{"again", 3, 0, false, false}, event{"briefly", 1, 1, true, false})
 	wantEvents(t, w.Drain())
 	w.Leave()
 	wantTraces(t, r)
@@ -143,7 +143,7 @@ func TestWatchLateTellers(t *testing.T) {
 
 	last := shardedregistry.Stored(r, "a", 7)
 	r.Delete("a")
-	wantEvents(t, w.Drain(), event{"a", 0, 8, true, false})
+	wantEvents(t, w.Drain(), event{"a", 7, 8, true, false})
 	last()
 	wantEvents(t, w.Drain())
 	if n := shardedregistry.Linked(r); n != 0 {
@@ -161,7 +161,7 @@ func TestWatchBeginsLate(t *testing.T) {
 	first := shardedregistry.Subscribe(r)
 	r.Delete("a")
 	second := shardedregistry.Subscribe(r)
-	wantEvents(t, first.Drain(), event{"a", 0, 2, true, false})
+	wantEvents(t, first.Drain(), event{"a", 1, 2, true, false})
 	wantEvents(t, second.Drain())
 	mustPut(t, r, "a", 3)
 	wantEvents(t, second.Drain(), event{"a", 3, 3, false, false})
@@ -353,7 +353,7 @@ func TestWatchWithin(t *testing.T) {
 			r.Delete("a")
 		}
 	}
-	if !slices.Equal(seen, []int{1, 2, 3, 4, 0}) {
+	if !slices.Equal(seen, []int{1, 2, 3, 4, 4}) {
 		t.Errorf("the loop saw %v", seen)
 	}
 	wantTraces(t, &r)

@@ -146,32 +146,24 @@ func TestTopicsShape(t *testing.T) {
 	}
 }
 
-// The bitmap rules out most groups, too.
-func TestTopicsOfGroupsShape(t *testing.T) {
-	var prefixes, spaces [][2]string
+// The bitmap rules out most prefixes, too.
+func TestTopicsOfPrefixesShape(t *testing.T) {
+	var prefixes []string
 	for i := range 1000 {
-		prefixes = append(prefixes, [2]string{"", fmt.Sprintf("plans/%04d/", i)})
-		spaces = append(spaces, [2]string{fmt.Sprint("plan ", i), ""}, [2]string{fmt.Sprint("part ", i), "k"})
+		prefixes = append(prefixes, fmt.Sprintf("plans/%04d/", i))
 	}
-	rulesOut, rulesOutPrefixes := shardedregistry.RulesOut(spaces), shardedregistry.RulesOut(prefixes)
-	mistaken := [3]int{}
+	rulesOut, mistaken := shardedregistry.RulesOut(prefixes...), 0
 	for i := 1000; i < 10_000; i++ {
-		if !rulesOutPrefixes(scoped{Key: fmt.Sprintf("plans/%04d/key", i)}) {
-			mistaken[0]++
-		}
-		if !rulesOut(scoped{Space: fmt.Sprint("plan ", i), Key: "key"}) {
-			mistaken[1]++
-		}
-		if !rulesOut(scoped{Space: fmt.Sprint("part ", i), Key: "key"}) {
-			mistaken[2]++
+		if !rulesOut(fmt.Sprintf("plans/%04d/key", i)) {
+			mistaken++
 		}
 	}
-	if mistaken[0] > 720 || slices.Max(mistaken[1:]) > 1440 { // those of namespaces have two groups each
-		t.Errorf("of 9000 keys with a prefix, in a namespace and with both, %d are not ruled out", mistaken)
+	if mistaken > 720 {
+		t.Errorf("of 9000 keys, %d are not ruled out", mistaken)
 	}
 }
 
-// The bitmap never rules out a group that is watched, wherever its text lies in memory.
+// The bitmap never rules out a prefix that is watched, wherever its text lies in memory.
 func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	text := func(n int) string {
@@ -181,24 +173,22 @@ func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
 		}
 		return string(b)
 	}
-	lengths := []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300}
-	for _, ns := range lengths {
-		for _, np := range lengths {
-			g := [2]string{text(ns), text(np)}
-			rulesOut := shardedregistry.RulesOut([][2]string{g})
+	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300} {
+		prefix := text(n)
+		rulesOut := shardedregistry.RulesOut(prefix)
+		for _, before := range []int{0, 1, 3} {
 			for _, rest := range []int{0, 1, 9} {
-				all := text(3) + g[0] + text(5) + g[1] + text(rest)
-				key := scoped{Space: all[3 : 3+ns], Key: all[3+ns+5:]}
-				if rulesOut(key) {
-					t.Errorf("a key with %d bytes more in a namespace of %d bytes with a prefix of %d is ruled out", rest, ns, np)
+				all := text(before) + prefix + text(rest)
+				if rulesOut(all[before:]) {
+					t.Errorf("a key with %d bytes more than a prefix of %d is ruled out", rest, n)
 				}
 			}
 		}
 	}
 }
 
-// Loops over prefixes of one length, or over namespaces, that are alone find the same as beside
-// others, also where the bitmap cannot tell two groups apart.
+// Loops over prefixes of one length that are alone find the same as beside others, also where
+// the bitmap cannot tell two prefixes apart.
 func TestTopicsAlone(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 40} {
 		text := strings.Repeat("x", n)
@@ -210,8 +200,6 @@ func TestTopicsAlone(t *testing.T) {
 		set, _ := shardedregistry.NewTopicSet(nil).With(1, shardedregistry.Prefix(text))
 		set, _ = set.With(2, shardedregistry.Prefix(last))
 		beside, _ := set.With(3, shardedregistry.Keys("a key"), shardedregistry.Prefix(strings.Repeat("another", 20)))
-		spaces := shardedregistry.Ignores([][2]string{{text, ""}, {last, ""}})
-		besideKeys := shardedregistry.Ignores([][2]string{{text, ""}, {last, ""}, {"other", "key"}})
 		for _, key := range []string{"", text, last, same, text[:n-1], text[:n-1] + "z", "y" + text[1:]} {
 			watched := key == text || key == last
 			for _, rest := range []string{"", "x", "a longer rest of the key"} {
@@ -221,19 +209,12 @@ func TestTopicsAlone(t *testing.T) {
 				if got, other := set.Ignores(key+rest), beside.Ignores(key+rest); got == watched || other != got {
 					t.Errorf("beside prefixes of %d bytes, that %q is ignored is %v, and beside others %v", n, key+rest, got, other)
 				}
-				in := scoped{Space: key, Key: rest}
-				if got, other := spaces(in), besideKeys(in); got == watched || other != got {
-					t.Errorf("beside namespaces of %d bytes, that %q is ignored is %v, and beside others %v", n, in, got, other)
-				}
 			}
 		}
 	}
-	if shardedregistry.Ignores([][2]string{{"", ""}})(scoped{Key: "a"}) {
-		t.Error("a key of the namespace without a name is ignored")
-	}
 }
 
-// The hash of a group depends on 16 bytes at each end of its texts, and on their lengths.
+// The hash of a prefix depends on 16 bytes at each end of it, and on its length.
 func TestTopicHash(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	seen := map[uint64]string{}
@@ -252,11 +233,9 @@ func TestTopicHash(t *testing.T) {
 		}
 		both := func(what string) {
 			t.Helper()
-			is(what+", a prefix", shardedregistry.TopicHash(5, "", string(text)))
-			is(what+", a prefix in a namespace", shardedregistry.TopicHash(5, "space", string(text)))
+			is(what, shardedregistry.TopicHash(5, string(text)))
 			if n > 0 {
-				is(what+", a namespace", shardedregistry.TopicHash(5, string(text), "prefix"))
-				is(what+", another seed", shardedregistry.TopicHash(6, string(text), ""))
+				is(what+", another seed", shardedregistry.TopicHash(6, string(text)))
 			}
 		}
 		both("a text")
@@ -269,7 +248,7 @@ func TestTopicHash(t *testing.T) {
 	}
 	zeros := make([]byte, 80) // only their lengths differ
 	for n := range zeros {
-		hash := shardedregistry.TopicHash(7, "", string(zeros[:n]))
+		hash := shardedregistry.TopicHash(7, string(zeros[:n]))
 		if other, ok := seen[hash]; ok {
 			t.Errorf("%d zeros have the hash of %s", n, other)
 		}
@@ -286,7 +265,9 @@ func TestTopicsAreShared(t *testing.T) {
 		set, leave = with, append(leave, without)
 	}
 	for _, key := range []string{"a", "b/c"} {
-		if got := set.Told(key); len(got) != 5000 || !slices.IsSorted(got) {
+		got := set.Told(key)
+		slices.Sort(got)
+		if got = slices.Compact(got); len(got) != 5000 {
 			t.Errorf("%d loops are told of %q", len(got), key)
 		}
 	}

@@ -30,11 +30,11 @@ func (s *suspects[K]) has(k K) bool {
 // add suspects k for d at least.
 func (s *suspects[K]) add(k K, d time.Duration) {
 	until := time.Now().Add(d)
-	s.until.Upsert(k, func(old time.Time, exists bool) (time.Time, error) {
+	s.until.Compute(k, func(old time.Time, exists bool) (time.Time, shardedregistry.ComputeOp, error) {
 		if exists && old.After(until) {
-			return old, nil
+			return old, shardedregistry.CancelOp, nil
 		}
-		return until, nil
+		return until, shardedregistry.UpdateOp, nil
 	})
 }
 

@@ -32,12 +32,15 @@ type (
 // held is what the mirror holds of a key. Its Version is the revision, and its Stamp when the
 // server stored it, by its clock, in nanoseconds. Together they identify the message: a bucket
 // that was restored may give a revision again, but not at the same nanosecond.
-type held[V any] = shardedregistry.Versioned[V]
+type held[V any] struct {
+	Value   V
+	Version Version
+	Stamp   int64
+}
 
 // Registry mirrors a KV bucket: see the package's documentation. It is made by
 // [Open]. Any number of goroutines may call all methods at once.
 type Registry[K ~string, V any] struct {
-	local  shardedregistry.Mirror[K, V] // reads inner
 	inner  *shardedregistry.Registry[K, held[V]]
 	tombs  tombs[K]
 	config Config[K, V]
@@ -111,7 +114,6 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	if r.inner, err = shardedregistry.New(shardedregistry.Config[K, held[V]]{Normalize: config.Normalize, Indexes: indexes}); err != nil {
 		return nil, err
 	}
-	r.local = shardedregistry.MirrorOf(r.inner)
 	r.life, r.end = context.WithCancelCause(context.Background())
 	r.tombs.init()
 	r.calls.init()
@@ -206,11 +208,25 @@ func (r *Registry[K, V]) Close(ctx context.Context) error {
 
 // Get returns the value of key, and whether key is present. It is local and wait-free, as
 // [shardedregistry.Registry.Get].
-func (r *Registry[K, V]) Get(key K) (value V, ok bool) { return r.local.Get(key) }
+func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
+	if h := r.inner.Peek(key); h != nil {
+		return h.Value, true
+	}
+	return value, false
+}
 
 // Lookup returns what key holds, with its version, and whether key is present. It is local
 // and wait-free, as [shardedregistry.Registry.Lookup].
-func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) { return r.local.Lookup(key) }
+func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	if r.config.Normalize != nil {
+		e, ok := r.inner.Lookup(key)
+		return shownEntry(e), ok
+	}
+	if h := r.inner.Peek(key); h != nil { // which copies once
+		return Entry[K, V]{Key: key, Value: h.Value, Version: h.Version}, true
+	}
+	return entry, false
+}
 
 // Len returns the number of keys. It is local, as [shardedregistry.Registry.Len].
 func (r *Registry[K, V]) Len() int { return r.inner.Len() }

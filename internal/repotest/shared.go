@@ -10,7 +10,7 @@ import (
 // them, so that they may be copied and have no NoCopy field.
 var handles = map[string][]string{
 	"atomicbreaker":   {"Permit"},
-	"shardedregistry": {"Mirror", "Ref", "View"},
+	"shardedregistry": {"Ref"},
 }
 
 // operation is an exported method of a shared type, or an exported function

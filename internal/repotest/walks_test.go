@@ -20,8 +20,8 @@ var walks = []struct {
 	name, pkg, what        string
 	files, functions, long int
 }{
-	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4, 0, 0},
-	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14, 0, 0},
+	{"Update", "shardedregistry", "`Registry.Update` of a present key", 3, 0, 0},
+	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a loop", 7, 0, 0},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 5, 45, 26},
 	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5, 1},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key, and one that waits", 4, 27, 14},

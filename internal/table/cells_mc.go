@@ -54,14 +54,3 @@ func (t *Cells[K, E]) All() iter.Seq[*E] {
 		}
 	}
 }
-
-// Settled is All after all calls of Compute that hold a mutex have unlocked it.
-func (t *Cells[K, E]) Settled() iter.Seq[*E] {
-	return func(yield func(*E) bool) {
-		t.keys("Settled")
-		for _, s := range t.slots() {
-			s.settle()
-		}
-		t.All()(yield)
-	}
-}

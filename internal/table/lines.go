@@ -208,11 +208,6 @@ func (t *Lines[K, E]) All() iter.Seq[*E] {
 	}
 }
 
-// Settled is All with one promise more: it yields also what calls of Compute have stored
-// whose functions were running when the loop began, unless that has left since. All waits
-// for the mutexes of these calls in any case; the model's All does not.
-func (t *Lines[K, E]) Settled() iter.Seq[*E] { return t.All() }
-
 // Len returns the number of cells: exact while nobody writes, and otherwise off
 // by at most the calls in progress. If counting is spread, it may always be off by
 // a quarter of the largest number of chains that there have been.

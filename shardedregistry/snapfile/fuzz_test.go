@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/latchfree/latchfree/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
 )
 
@@ -51,9 +50,9 @@ func tryRead(t *testing.T, text []byte) {
 		}
 		return
 	}
-	last := shardedregistry.LastVersion(r)
+	last := r.Snapshot().Last()
 	again, err := snapfile.Read(bytes.NewReader(written(t, r, raw)), config{}, raw)
-	if err != nil || !slices.Equal(contents(r), contents(again)) || shardedregistry.LastVersion(again) != last {
-		t.Fatalf("%v, last %d, is read again as %v, last %d, %v", contents(r), last, again, shardedregistry.LastVersion(again), err)
+	if err != nil || !slices.Equal(contents(r), contents(again)) || again.Snapshot().Last() != last {
+		t.Fatalf("%v, last %d, is read again as %v, last %d, %v", contents(r), last, again, again.Snapshot().Last(), err)
 	}
 }

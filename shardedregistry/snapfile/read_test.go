@@ -26,8 +26,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	r.Put("\xff\xfe", -1)
 	r.Put("", 7)
-	gone, _ := r.Upsert("gone", func(int, bool) (int, error) { return 1, nil })
-	r.Delete("gone")
+	r.Put("gone", 1)
+	gone, _ := r.Delete("gone")
 	for name, reader := range map[string]func(io.Reader) io.Reader{
 		"whole":     func(r io.Reader) io.Reader { return r },
 		"one byte":  iotest.OneByteReader,
@@ -58,7 +58,10 @@ type plan struct {
 
 // Any types, with JSON.
 func TestRoundTripJSON(t *testing.T) {
-	type scoped = shardedregistry.Scoped[int]
+	type scoped struct {
+		Space string
+		Key   int
+	}
 	var r shardedregistry.Registry[scoped, plan]
 	ann := "ann"
 	for i := range 1000 {
@@ -69,7 +72,7 @@ func TestRoundTripJSON(t *testing.T) {
 	if err := snapfile.Write(&b, &r, f); err != nil {
 		t.Fatal(err)
 	}
-	again, err := snapfile.Read(&b, shardedregistry.Config[scoped, plan]{Transitions: true}, f)
+	again, err := snapfile.Read(&b, shardedregistry.Config[scoped, plan]{History: 1024}, f)
 	if err != nil || again.Len() != 1000 {
 		t.Fatalf("Read = %v, %v", again, err)
 	}

@@ -38,7 +38,7 @@ func Write[K comparable, V any](w io.Writer, r *shardedregistry.Registry[K, V], 
 		panic("snapfile: Write called with a nil registry")
 	}
 	s := r.Snapshot()
-	last := shardedregistry.LastVersion(r)  // after the snapshot: see Restore
+	last := s.Last()
 	if last > shardedregistry.MaxRestored { // no version of the snapshot is above last
 		return fmt.Errorf("snapfile: version %d cannot be restored: %w", last, shardedregistry.ErrInvalidVersion)
 	}

@@ -33,13 +33,11 @@ type RegistryOps interface {
 	Put(string, int) (Version, error)
 	Update(string, func(int) (int, error)) (Entry, error)
 	UpdateIf(string, Version, int) (Version, error)
-	Upsert(string, func(int, bool) (int, error)) (Entry, error)
 	Compute(string, func(int, bool) (int, ComputeOp, error)) (Entry, bool, error)
 	GetOrCreate(string, func() (int, error)) (int, bool, error)
 	Delete(string) (Entry, bool)
 	DeleteIf(string, Version) error
-	DeleteMatching(func(Entry) bool) int
-	DeleteFunc(func(Entry) (bool, error)) (int, error)
+	DeleteFunc(func(string, int) bool) int
 	All() iter.Seq2[string, int]
 	Entries() iter.Seq[Entry]
 	Len() int
@@ -117,7 +115,8 @@ func (r *Registry) Lookup(given string) (Entry, bool) {
 	return e.Entry, ok && err == nil
 }
 
-func (r *Registry) Upsert(given string, fn func(int, bool) (int, error)) (Entry, error) {
+// upsert stores what fn makes of the value of a key, or of none.
+func (r *Registry) upsert(given string, fn func(int, bool) (int, error)) (Entry, error) {
 	key, err := r.normalize(given)
 	if err != nil {
 		return Entry{}, err
@@ -145,7 +144,7 @@ func (r *Registry) Upsert(given string, fn func(int, bool) (int, error)) (Entry,
 }
 
 func (r *Registry) Update(given string, fn func(int) (int, error)) (Entry, error) {
-	return r.Upsert(given, func(old int, exists bool) (int, error) {
+	return r.upsert(given, func(old int, exists bool) (int, error) {
 		if !exists {
 			return 0, shardedregistry.ErrNotFound
 		}
@@ -154,12 +153,12 @@ func (r *Registry) Update(given string, fn func(int) (int, error)) (Entry, error
 }
 
 func (r *Registry) Put(given string, v int) (Version, error) {
-	e, err := r.Upsert(given, func(int, bool) (int, error) { return v, nil })
+	e, err := r.upsert(given, func(int, bool) (int, error) { return v, nil })
 	return e.Version, err
 }
 
 func (r *Registry) Create(given string, v int) (Version, error) {
-	e, err := r.Upsert(given, func(_ int, exists bool) (int, error) {
+	e, err := r.upsert(given, func(_ int, exists bool) (int, error) {
 		if !exists {
 			return v, nil
 		}
@@ -173,7 +172,7 @@ func (r *Registry) GetOrCreate(given string, fn func() (int, error)) (v int, cre
 	if v, ok := r.Get(given); ok {
 		return v, false, nil
 	}
-	e, err := r.Upsert(given, func(int, bool) (int, error) { return fn() })
+	e, err := r.upsert(given, func(int, bool) (int, error) { return fn() })
 	return e.Value, err == nil, err
 }
 
@@ -189,7 +188,7 @@ func (r *Registry) want(given string, want Version) error {
 }
 
 func (r *Registry) UpdateIf(given string, want Version, v int) (Version, error) {
-	e, err := r.Upsert(given, func(int, bool) (int, error) { return v, r.want(given, want) })
+	e, err := r.upsert(given, func(int, bool) (int, error) { return v, r.want(given, want) })
 	return e.Version, err
 }
 
@@ -198,7 +197,7 @@ func (r *Registry) Delete(given string) (Entry, bool) {
 	if ok {
 		delete(r.live, e.Key)
 		delete(r.deadlines, e.Key)
-		r.gone[e.Key] = Event{Key: e.Key, Version: e.Version + 1, Deleted: true}
+		r.gone[e.Key] = Event{Key: e.Key, Value: e.Value, Version: e.Version + 1, Deleted: true}
 		r.floors[r.shard(e.Key)] = max(r.floors[r.shard(e.Key)], e.Version+1)
 	}
 	return e, ok
@@ -235,7 +234,7 @@ func (r *Registry) Compute(given string, fn func(int, bool) (int, ComputeOp, err
 	}
 	switch op {
 	case shardedregistry.UpdateOp:
-		e, err := r.Upsert(given, func(int, bool) (int, error) { return v, nil })
+		e, err := r.upsert(given, func(int, bool) (int, error) { return v, nil })
 		return e, err == nil, err
 	case shardedregistry.DeleteOp:
 		r.Delete(given)
@@ -246,23 +245,14 @@ func (r *Registry) Compute(given string, fn func(int, bool) (int, ComputeOp, err
 	panic(fmt.Sprintf("shardedregistry: the function given to Compute returned ComputeOp %d", op))
 }
 
-func (r *Registry) DeleteMatching(match func(Entry) bool) int {
-	n, _ := r.DeleteFunc(func(e Entry) (bool, error) { return match(e), nil })
-	return n
-}
-
-func (r *Registry) DeleteFunc(match func(Entry) (bool, error)) (n int, err error) {
+func (r *Registry) DeleteFunc(del func(string, int) bool) (n int) {
 	for e := range r.Entries() {
-		matches, err := match(e)
-		if err != nil {
-			return n, err
-		}
-		if matches {
+		if del(e.Key, e.Value) {
 			r.Delete(e.Key)
 			n++
 		}
 	}
-	return n, nil
+	return n
 }
 
 func (r *Registry) Len() int { return len(r.live) }

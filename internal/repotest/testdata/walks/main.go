@@ -52,15 +52,13 @@ func updateWithMost() {
 	unique := func(k string, v int) []string { return []string{k + strconv.Itoa(v)} }
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
 		Normalize:     func(k string) (string, error) { return strings.ToLower(k), nil },
-		Clone:         func(v int) int { return v },
-		Fingerprint:   strconv.Itoa,
 		Check:         func(string, int) error { return nil },
 		Indexes:       map[string]func(string, int) []string{"all": index},
 		UniqueIndexes: map[string]func(string, int) []string{"one": unique},
-		Transitions:   true,
+		History:       1024,
 	})
 	r.Create("k", 1)
-	streamed, stop := iter.Pull2(r.Stream(context.Background(), 1<<40))
+	changed, stop := iter.Pull2(r.WatchFrom(context.Background(), 0))
 	defer stop()
 	quit, ended := make(chan bool), make(chan bool)
 	go func() { // until the loop has begun, and has a change
@@ -75,7 +73,7 @@ func updateWithMost() {
 		}
 	}()
 	for seen := false; !seen; {
-		_, _, seen = streamed()
+		_, _, seen = changed()
 	}
 	close(quit)
 	<-ended

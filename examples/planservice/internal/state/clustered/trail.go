@@ -115,7 +115,10 @@ func (t *trail) take(e changeset.Event[api.Change]) {
 }
 
 func (t *trail) change(id string, f func(*followed)) {
-	t.byID.Upsert(id, func(c followed, _ bool) (followed, error) { f(&c); return c, nil })
+	t.byID.Compute(id, func(c followed, _ bool) (followed, shardedregistry.ComputeOp, error) {
+		f(&c)
+		return c, shardedregistry.UpdateOp, nil
+	})
 }
 
 // applied notes that this replica has applied a changeset of the trail, which only its

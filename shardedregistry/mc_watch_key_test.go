@@ -9,10 +9,10 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// A loop that is told of some keys only, as those over a View are, sees how its
-// own end, and nothing is kept or left for it at the others: what is deleted
-// leaves the table, and old records are forgotten, while the loop has not ended.
-func TestViewProtocols(t *testing.T) {
+// A loop that is told of one key only sees how that ends, and nothing is kept or left for
+// it at others: what is deleted leaves the table, and old records are forgotten, while the
+// loop has not ended.
+func TestLoopOfOneKeyProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		stream  mc.Config
@@ -36,33 +36,16 @@ func TestViewProtocols(t *testing.T) {
 				m.Final(func() { clean(m, r) })
 			})
 		})
-		t.Run(tt.name+", Stream", func(t *testing.T) {
-			tt.stream.Operations = operations(tt.threads, "Stream of a")
+		t.Run(tt.name+", WatchFrom", func(t *testing.T) {
+			tt.stream.Operations = operations(tt.threads, "WatchFrom of a")
 			mc.Check(t, tt.stream, func(m *mc.M) {
-				r := streamed(both7)
-				s := shardedregistry.OpenStreamOf(r, plenty, "a")
-				m.Go(func() { take(m, s, 2, 2) })
+				r := remembered(64, both7)
+				from := r.Revision()
+				m.Go(func() { readOn(m, r, from, 1, 2, shardedregistry.Keys("a")) })
 				for _, calls := range tt.threads {
 					doing(m, r, calls)
 				}
-				m.Final(func() { drained(m, r) })
-			})
-		})
-		t.Run(tt.name+", a Stream that stalls", func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: operations(tt.threads)}, func(m *mc.M) {
-				r := streamed(both7)
-				s := shardedregistry.OpenStreamOf(r, 1, "a") // the changes of b do not count
-				for _, calls := range tt.threads {
-					doing(m, r, calls)
-				}
-				m.Final(func() {
-					e, lagged := s.Drain()
-					if len(e) != 1 || lagged || shardedregistry.Seats(r) > 1 {
-						m.Failf("yielded is %v, lagged: %v, %d seats", e, lagged, shardedregistry.Seats(r))
-					}
-					s.Leave()
-					drained(m, r)
-				})
+				m.Final(func() { clean(m, r) })
 			})
 		})
 	}
