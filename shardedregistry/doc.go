@@ -68,7 +68,7 @@
 //
 // # Costs
 //
-// Reads write nothing shared and allocate nothing. Update and Put allocate the new record, 16 bytes and the value.
+// Get, Peek and Lookup write nothing shared and allocate nothing. Update and Put allocate the new record, 16 bytes and the value.
 // Create allocates a record and a cell, the key and 16 bytes; if Normalize has changed the key, also its spelling and
 // 24 bytes. The table takes 26 to 51 bytes for each key, and 17 to 34 beyond 10,000 keys. With Check, indexes, TTL or
 // History, and while a snapshot is being taken, a record takes 72 bytes more.

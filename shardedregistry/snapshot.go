@@ -19,7 +19,7 @@ type Snapshot[K comparable, V any] struct {
 type contents[K comparable, V any] struct {
 	codec   keyCodec[K]
 	keys    []K
-	records []*record[K, V] // of the keys: live and plain
+	records []*record[K, V] // of the keys: live and undated
 	last    Version         // see Last
 
 	// table is of keys, and nil until somebody looks for one. Everybody reads.
@@ -216,7 +216,7 @@ func (rt *root[K, V]) follow(rec, dead *record[K, V]) {
 	}
 }
 
-// date returns the date of rec, which it sets if there is none. A plain record
+// date returns the date of rec, which it sets if there is none. An undated record
 // has date 0.
 func (rt *root[K, V]) date(rec *record[K, V]) uint64 {
 	d := rec.dated()
@@ -282,7 +282,7 @@ func (rt *root[K, V]) settle(rec *record[K, V]) (needed bool) {
 // collector is one call of Snapshot. It belongs to its goroutine.
 //
 // It joins the clock, so that from now on changes are dated; makes a cut; and looks
-// at every cell for what it held at the cut. Dates tell that, except of a plain
+// at every cell for what it held at the cut. Dates tell that, except of an undated
 // record: one that the previous look saw was there at the cut, but one that is
 // new may be older or younger than the cut. Then the collector makes another cut. So
 // it looks twice, and beyond that at most once for each change that was under way
@@ -296,14 +296,14 @@ type collector[K comparable, V any] struct {
 	cells []*cell[K, V]   // as last seen
 	heads []*record[K, V] // what the cells held when they were last read: before the next cut; nil: not yet
 
-	// exceptions has nil for a key that held its head at the cut, which is plain and alive. That
+	// exceptions has nil for a key that held its head at the cut, which is undated and alive. That
 	// is what most keys are. As long as the cell holds head, the record itself need not be
 	// read. It ends before the keys after which no exception was met.
 	exceptions []*exception[K, V]
 
 	last   Version // the highest version that was met
 	next   int     // the number of the key that comes next, if the order is that of the previous look
-	unsure bool    // whether a plain record was found that is new
+	unsure bool    // whether an undated record was found that is new
 }
 
 // exception is what a collector knows of a key that may have held something else than its head.
@@ -430,7 +430,7 @@ func (col *collector[K, V]) observe() {
 	}
 }
 
-// quiet reports whether key n has held rec, plain and alive, since the previous look.
+// quiet reports whether key n has held rec, undated and alive, since the previous look.
 func (col *collector[K, V]) quiet(n int, rec *record[K, V]) bool {
 	return rec == col.heads[n] && col.excepted(n) == nil
 }

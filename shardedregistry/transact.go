@@ -442,8 +442,8 @@ func (u *use[K, V]) before() *record[K, V] {
 
 // prepare completes what is to be stored, and the cells for the keys that were absent.
 //
-// Whether a snapshot is being taken is asked once, after all keys were read: as in kill, a
-// plain record deletes only what was there before any collector joined that might miss it.
+// Whether a snapshot is being taken is asked once, after all keys were read: as in kill, an
+// undated record deletes only what was there before any collector joined that might miss it.
 func (tx *transaction[K, V]) prepare() error {
 	rt := tx.root
 	if rt.snapshotting() {

@@ -211,9 +211,10 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 }
 
 // replaceable begins the fast path that replaces the value of a present key, or creates it,
-// which needs a root that is open and plain, and no snapshot in progress. It returns the root, the cell of key,
-// with its hash, and its live record, or no record if the caller must take the slow path. If
-// the key has no cell, it returns the hash and no cell; without a hash, 0, it has not looked.
+// which needs a root that is open and plain, and no snapshot in progress. It returns the root,
+// the cell of key, with its hash, and its live record, or no record if the caller must take the
+// slow path. If the key has no cell, it returns the hash and no cell; without a hash, 0, it has
+// not looked.
 func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V]) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
