@@ -49,10 +49,10 @@ type Config[K comparable, V any] struct {
 	Check func(K, V) error
 
 	// Indexes are functions that return the values under which ByIndex finds a key while it holds
-	// the entity that they were given: none, one or several. The map's key names the index. All
-	// that is said about Check holds for them too. The result counts until the key holds something
-	// else. The registry keeps such a string as long as any key has that value, so return a copy
-	// of a part of a large string.
+	// the entity that they were given: none, one or several. The map's key names the index. They
+	// run after Check, and all that is said about Check holds for them too. The result counts
+	// until the key holds something else. The registry keeps such a string as long as any key has
+	// that value, so return a copy of a part of a large string.
 	Indexes map[string]func(K, V) []string
 
 	// UniqueIndexes are Indexes in which each value has at most one key. A method that would give
@@ -66,17 +66,18 @@ type Config[K comparable, V any] struct {
 	// Expired. Zero or less expires immediately, and [math.MaxInt64] never. Nil expires nothing.
 	// All that is said about Check holds for TTL.
 	//
-	// No entity expires early: deadlines are rounded up to milliseconds. Reads look at no clock: an entity
-	// is present, and can be changed and renewed, until a timer has deleted it, on a busy machine some
-	// milliseconds later, and later yet if many expire at once. No timer keeps a registry alive.
+	// No entity expires early: deadlines are rounded up to milliseconds. Reads look at no clock:
+	// an entity is present, and can be changed and renewed, until a timer has deleted it, on a
+	// busy machine some milliseconds later, and later yet if many expire at once. No timer keeps a
+	// registry alive.
 	//
 	// An entity takes some 115 bytes more, or 90 if it never expires.
 	TTL func(K, V) time.Duration
 
 	// History is how many changes are remembered for WatchFrom, rounded up to a power of two, at
-	// most 16,777,216. Each takes 8 bytes from the beginning, and then its key, what was stored,
-	// and 32 bytes. Each change of any key then writes one counter, which all writers contend for,
-	// and UpdateIf and DeleteIf are lock-free.
+	// most 16,777,216. Each takes 8 bytes at once, and later its key, what was stored, and 32
+	// bytes. Each change of a key then writes one counter, which writers contend for, and
+	// UpdateIf and DeleteIf are lock-free.
 	History int
 }
 

@@ -21,9 +21,9 @@ type Entry[K comparable, V any] struct {
 	Version Version
 }
 
-// Registry maps keys to values, each with a version. Its zero value is empty and ready to use, with
-// the defaults of [Config]. It must not be copied after first use. Any number of goroutines may
-// call all methods at once.
+// Registry maps keys to values, each with a version. Its zero value is empty, with the defaults of
+// [Config]. It must not be copied after first use. Any number of goroutines may call all methods at
+// once.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Snapshot is what all keys of a [Registry] held at one instant. It never changes, many goroutines
-// may use it, and it needs no closing. It keeps the values that it contains, and nothing else of
+// may use it, and it needs no closing. It keeps the records that it contains, and nothing else of
 // the registry. The zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K, V]

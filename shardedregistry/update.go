@@ -141,7 +141,7 @@ func (t *target[K, V]) enlist(fresh *cell[K, V], rec *record[K, V]) (c *cell[K, 
 // GetOrCreate returns the value of key. If key is absent, it creates key with what fn returns;
 // created reports whether it did.
 //
-// Callers that find key absent together each run their own function, and all but one drop its
+// Callers that find key absent together each run their own function once, and all but one drop its
 // result. So fn must not make anything that has to be closed: package oncecache runs one function
 // for a key.
 //
