@@ -105,7 +105,7 @@ func (rt *root[K, V]) resolved(rec *record[K, V]) *record[K, V] {
 	if !rec.intent() {
 		return rec
 	}
-	return rec.ext.use.outcome()
+	return rec.ext().use.outcome()
 }
 
 // held returns what c holds, dead or alive, or nil if it holds nothing yet, or never.
@@ -127,7 +127,7 @@ func (c *cell[K, V]) cleared(rec *record[K, V]) *record[K, V] {
 	if !rec.intent() {
 		return rec
 	}
-	rec.ext.use.finish()
+	rec.ext().use.finish()
 	return c.rec.Load()
 }
 
@@ -176,14 +176,14 @@ func (rt *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[K, V]) (
 // replaceableCell reports whether a cell that holds rec, a dead record or an intent, may
 // be replaced in the table; if not, helpReplace comes first.
 func (rt *root[K, V]) replaceableCell(rec *record[K, V]) bool {
-	return !rec.intent() && (rt.history == nil || rec.ext.revision.Load() != 0)
+	return !rec.intent() && (rt.history == nil || rec.ext().revision.Load() != 0)
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
 // holds rec, may be replaced.
 func (rt *root[K, V]) helpReplace(k hkey[K], c *cell[K, V], rec *record[K, V]) {
 	if rec.intent() {
-		rec.ext.use.finish()
+		rec.ext().use.finish()
 		return
 	}
 	rt.date(rec)
@@ -294,7 +294,7 @@ func (rt *root[K, V]) tell(k hkey[K], c *cell[K, V], rec *record[K, V]) (awaited
 // is about to replace, as another caller may have stalled. So the changes of a key are
 // remembered in their order.
 func (rt *root[K, V]) recall(k hkey[K], c *cell[K, V], rec *record[K, V]) {
-	if rt.history != nil && rec.ext.revision.Load() == 0 {
+	if rt.history != nil && rec.ext().revision.Load() == 0 {
 		rt.history.remember(rt, c.named(k.Hash), rec)
 	}
 }

@@ -77,10 +77,10 @@ func (x *expiry[K, V]) deadline(ttl time.Duration) int64 {
 // grant gives rec, a draft that is to replace old or, if old is nil, to be the first
 // record of a cell, the deadline of its key. It runs Config.TTL.
 func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) {
-	l := &rec.ext.lease
+	l := &rec.ext().lease
 	atomics.InitInt64(&l.until, x.deadline(x.ttl(key, rec.value)))
 	if old != nil {
-		l.alarm = old.ext.lease.alarm
+		l.alarm = old.ext().lease.alarm
 	} else {
 		l.alarm = newAlarm()
 	}
@@ -91,9 +91,9 @@ func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) {
 func (x *expiry[K, V]) oversee(rt *root[K, V], k hkey[K], c *cell[K, V], old, rec *record[K, V]) {
 	switch {
 	case !rec.dead():
-		x.watch(rt, k, c, &rec.ext.lease)
+		x.watch(rt, k, c, &rec.ext().lease)
 	case old != nil:
-		x.schedule(k).close(old.ext.lease.alarm)
+		x.schedule(k).close(old.ext().lease.alarm)
 	}
 }
 
@@ -119,7 +119,7 @@ func (x *expiry[K, V]) expire(rt *root[K, V], c *cell[K, V]) {
 		if rec == nil {
 			return // who has deleted it has closed its alarm, or is about to
 		}
-		l := &rec.ext.lease
+		l := &rec.ext().lease
 		until := l.until.Load()
 		if until > x.now() {
 			x.watch(rt, k, c, l)
@@ -199,7 +199,7 @@ func renew[K comparable, V any](t *target[K, V], version Version, ttl time.Durat
 		if err != nil {
 			return err
 		}
-		k, l := c.named(t.key.Hash), &rec.ext.lease
+		k, l := c.named(t.key.Hash), &rec.ext().lease
 		old := l.until.Load()
 		if old == expired {
 			killExpired(t.root, k, c, rec) // for the timer, which may have stalled

@@ -29,7 +29,7 @@ func Claim[K comparable, V any](r *Registry[K, V], key K) {
 		panic(err)
 	}
 	_, rec := t.root.loadLive(t.key)
-	rec.ext.lease.until.Store(expired)
+	rec.ext().lease.until.Store(expired)
 }
 
 // Scheduled returns the number of cells that timers will look at, and for how many the
@@ -56,7 +56,7 @@ func Overlooked[K comparable, V any](r *Registry[K, V]) (keys []K) {
 	rt := r.install()
 	for c := range rt.cells.All() {
 		if rec := rt.live(c.rec.Load()); rec != nil {
-			if l := &rec.ext.lease; l.until.Load() < l.alarm.at.Load() {
+			if l := &rec.ext().lease; l.until.Load() < l.alarm.at.Load() {
 				keys = append(keys, c.key)
 			}
 		}

@@ -79,7 +79,7 @@ func (l *changelog[K, V]) revision() Revision { return Revision(l.last.Load()) }
 func (l *changelog[K, V]) remember(rt *root[K, V], k hkey[K], rec *record[K, V]) {
 	for mine := (&remembered[K, V]{key: k, rec: rec}); ; {
 		last := l.last.Load()
-		if rec.ext.revision.Load() != 0 {
+		if rec.ext().revision.Load() != 0 {
 			break
 		}
 		mine.revision = Revision(last + 1)
@@ -99,7 +99,7 @@ func (l *changelog[K, V]) remember(rt *root[K, V], k hkey[K], rec *record[K, V])
 
 // finish makes a change, which is in its slot, the last one, unless it was.
 func (l *changelog[K, V]) finish(rt *root[K, V], change *remembered[K, V]) {
-	change.rec.ext.revision.CompareAndSwap(0, uint64(change.revision))
+	change.rec.ext().revision.CompareAndSwap(0, uint64(change.revision))
 	l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision))
 }
 

@@ -27,10 +27,14 @@ var bounded = mc.Config{Mode: mc.Bounded, Preemptions: 2}
 func follow(m *mc.M, w loop, until shardedregistry.Version, held ...int) (last news) {
 	defer w.Leave()
 	w.Run(context.Background(), func(e news) bool {
-		if e.Version <= last.Version || e.Key != "a" || e.Deleted && e.Value != 0 {
+		if e.Version <= last.Version || e.Key != "a" || e.Value == 0 {
 			m.Failf("%v comes after %v", e, last)
 		}
-		if held != nil && (e.Value != held[e.Version-1] || e.Deleted != (held[e.Version-1] == 0)) {
+		at := e.Version - 1
+		if e.Deleted {
+			at-- // the last value
+		}
+		if held != nil && (e.Value != held[at] || e.Deleted != (held[e.Version-1] == 0)) {
 			m.Failf("%v is told, where versions held %v", e, held)
 		}
 		last = e

@@ -1,16 +1,20 @@
 package shardedregistry
 
 import (
+	"unsafe"
+
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // record is what a key holds at one version. It is immutable once published, but for what
-// is in ext, published at most once, and never reused, so equal pointers mean that nothing
+// is in its ext, published at most once, and never reused, so equal pointers mean that nothing
 // changed in between.
+//
+// It is plain, or the first field of an extended, where it has an ext: all records of a registry
+// that is not plain, and all that are dated. Most are plain, and 8 bytes smaller for that.
 type record[K comparable, V any] struct {
 	word
-	ext   *ext[K, V] // what few registries, or moments, need besides; nil in a plain record
-	value V          // of a dead record: the last value
+	value V // of a dead record: the last value
 }
 
 // ext is what a record has besides its value, where it has any of that.
@@ -45,7 +49,7 @@ type ext[K comparable, V any] struct {
 	use *use[K, V] // of an intent; nil in a record
 }
 
-// extended is a record with its ext, in one allocation.
+// extended is a record with its ext.
 type extended[K comparable, V any] struct {
 	record[K, V]
 	parts ext[K, V]
@@ -63,7 +67,7 @@ func (rt *root[K, V]) draft(snapshotting bool, value V) *record[K, V] {
 // extend is draft for a record with ext.
 func extend[K comparable, V any](dated bool, value V) *record[K, V] {
 	x := new(extended[K, V])
-	x.ext, x.value = &x.parts, value
+	x.value = value
 	if dated {
 		x.word = datedBit
 	}
@@ -85,7 +89,7 @@ func (rt *root[K, V]) tombstone(snapshotting bool, old *record[K, V]) (rec *reco
 // if old is nil, the first one of a cell.
 func (r *record[K, V]) link(old *record[K, V], m word) {
 	if r.word = r.word&datedBit | m; r.isDated() {
-		r.ext.prev.Store(old)
+		r.ext().prev.Store(old)
 	}
 }
 
@@ -96,15 +100,23 @@ func (r *record[K, V]) dated() *ext[K, V] {
 	if !r.isDated() {
 		return nil
 	}
-	return r.ext
+	return r.ext()
 }
 
-// indexKeys returns what a record is found by: nothing, if r is nil or dead.
+// ext returns what r has besides its value. It is called only where r has an ext.
+func (r *record[K, V]) ext() *ext[K, V] {
+	// Safety: r is the first field of an extended: extend alone makes dated records, and
+	// all records of a registry that is not plain; a use begins with its intent.
+	return &(*extended[K, V])(unsafe.Pointer(r)).parts
+}
+
+// indexKeys returns what a record is found by: nothing, if r is nil or dead. It is called only
+// where there are constraints.
 func (r *record[K, V]) indexKeys() []indexKey {
-	if r == nil || r.dead() || r.ext == nil {
+	if r == nil || r.dead() {
 		return nil
 	}
-	return r.ext.keys
+	return r.ext().keys
 }
 
 // entry returns the entry of a key that holds r.

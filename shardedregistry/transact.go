@@ -270,7 +270,7 @@ func (m *rareParts[K, V]) known(key K) *use[K, V] {
 // read lets u be that of k, and reads what the key holds.
 func (tx *transaction[K, V]) read(u *use[K, V], k hkey[K]) {
 	u.word, u.tx = word(k.Hash)&orderBits|intentBits, tx
-	u.ext, u.parts.use = &u.parts, u
+	u.parts.use = u
 	if tx.look(u, k) {
 		return
 	}
@@ -769,9 +769,9 @@ func (tx *transaction[K, V]) install(u *use[K, V]) bool {
 // the other; so it is aborted.
 func (u *use[K, V]) pass(rec *record[K, V]) {
 	if u.crowded() {
-		rec.ext.use.abort()
+		rec.ext().use.abort()
 	} else {
-		rec.ext.use.finish()
+		rec.ext().use.finish()
 	}
 }
 

@@ -337,7 +337,7 @@ func (t *target[K, V]) attempt(a *change[K, V], fn func() error) (done bool, err
 
 // isPlain reports whether rec, a draft, needs nothing of prepare but its word. Callers
 // that update ask it, to save a call.
-func (rt *root[K, V]) isPlain(rec *record[K, V]) bool { return rec.ext == nil }
+func (rt *root[K, V]) isPlain(rec *record[K, V]) bool { return rt.plain && !rec.isDated() }
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
 // first record of a cell. With constraints or a time to live it runs the user's functions,
@@ -349,7 +349,7 @@ func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
 		if err != nil {
 			return err
 		}
-		rec.ext.keys = keys
+		rec.ext().keys = keys
 	}
 	if rt.expiry != nil {
 		rt.expiry.grant(k.Key, rec, old)
