@@ -68,12 +68,12 @@
 //
 // # Costs
 //
-// Get, Peek and Lookup write nothing shared and allocate nothing. Update and Put allocate the new record, 16 bytes and the value.
+// Get, Peek and Lookup write nothing shared and allocate nothing. Update and Put allocate the new record, 8 bytes and the value.
 // Create allocates a record and a cell, the key and 16 bytes; if Normalize has changed the key, also its spelling and
 // 24 bytes. The table takes 26 to 51 bytes for each key, and 17 to 34 beyond 10,000 keys. With Check, indexes, TTL or
-// History, and while a snapshot is being taken, a record takes 72 bytes more.
+// History, and while a snapshot is being taken, a record takes some 80 bytes more.
 //
-// An index takes 3.1 KB, and for each value of an entity about 180 bytes if no other entity has it, or 90 if
+// An index takes 3.1 KB, and for each value of an entity 180 bytes if no other entity has it, or 90 if
 // many have.
 //
 // With more entities than the caches hold and many updates, cache misses and garbage collection can cost more than a
