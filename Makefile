@@ -26,8 +26,9 @@ PARTS := ./internal/table ./atomicbreaker/internal/ring ./atomicbreaker/retrybud
 RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
 # Tests of one goroutine, with which nothing races, that take long, and those that
-# measure what the race detector changes.
-ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize
+# measure what the race detector changes. ManyExpire: where many timers of a bubble fire at
+# one instant, the race detector of Go 1.26 stops with a failed check of its own.
+ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire
 
 # Those with stress tests.
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal

@@ -19,7 +19,12 @@ func TestClear(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newShop()
 			c := oncecache.MustNew(config{
-				Close:        func(_ string, v int) error { s.closed = append(s.closed, v); return nil },
+				Close: func(_ string, v int) error { // of two batches, maybe at once
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.closed = append(s.closed, v)
+					return nil
+				},
 				ErrorTTLFunc: func(string, error) time.Duration { return -1 },
 			})
 			s.Cache = c

@@ -221,7 +221,7 @@ func (rt *root[K, V]) succeed(c, dead *cell[K, V]) (heirs subscriptionList[K, V]
 // meanwhile a creator may replace the dead cell.
 func (rt *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[K, V]) bool {
 	rt.recall(k, c, old)
-	// Asked after old was read: a plain record deletes only what was there
+	// Asked after old was read: an undated record deletes only what was there
 	// before any collector joined that might miss it.
 	dead := rt.tombstone(rt.snapshotting(), old)
 	if !c.rec.CompareAndSwap(old, dead) {

@@ -157,7 +157,7 @@ func TestComputeLeaves(t *testing.T) {
 	wantIs(t, "Compute of no key", err, shardedregistry.ErrInvalidKey)
 }
 
-// What Compute changes, and nothing else, is told to a stream, found by an index,
+// What Compute changes, and nothing else, is yielded by WatchFrom, found by an index,
 // and in snapshots from then on.
 func TestComputeIsToldOf(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{

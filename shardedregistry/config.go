@@ -20,106 +20,64 @@ const (
 	maxDefaultShards = 256
 )
 
-// Config holds the settings of a [Registry]. Its zero value stands for the
-// defaults.
+// Config holds the settings of a [Registry]. Its zero value stands for the defaults.
 //
-// With Indexes, a method that stores or deletes may block, and UpdateIf is
-// lock-free instead of wait-free. A change that moves a key to or from a value
-// repeats a compare-and-swap while other keys come to the same value or leave
-// it. It blocks on the mutex of one hash bucket of the index, or while the
-// table of that index grows, if its key is the first or the last under the
-// value. With UniqueIndexes, a change by which its key gains a value also locks
-// one of 64 mutexes, chosen by the hash of the value.
+// Methods that only read never wait for what follows. A method that changes a key which a
+// transaction is about to change finishes that first: UpdateIf and DeleteIf are lock-free then, and
+// all may block on the hash buckets of keys that were absent.
 //
-// A method that is to change a key which a transaction is about to change helps it
-// first, and UpdateIf and DeleteIf are lock-free then. It blocks, as that does, on
-// the mutexes of the hash buckets of keys that were absent. For TTL see there.
-//
-// No function that a caller supplies runs under any of these mutexes. Methods
-// that only read are not affected: they neither help nor wait.
+// With Indexes, UpdateIf is lock-free, and a change of values blocks on a hash bucket of the index,
+// or while that grows, if its key is the first or the last under a value. With UniqueIndexes, a
+// change by which its key gains a value locks one of 64 mutexes. With TTL, a creation or deletion,
+// and a change whose deadline comes before the timer looks at the key next, locks one of 16.
 type Config[K comparable, V any] struct {
-	// Shards is the number of parts in which the keys are counted, rounded up to
-	// a power of two. A creation or deletion writes the counters of its key's
-	// part, which have a cache line of their own. 0 stands for four times
-	// GOMAXPROCS, at least 8 and at most 256. Negative numbers and numbers above
-	// 65,536 are errors. A part takes 8 bytes, and 88 more once it has had a key,
-	// or once Restore was called.
+	// Shards is the number of parts in which the keys are counted, rounded up to a power of two,
+	// at most 65,536. 0 stands for four times GOMAXPROCS, at least 8 and at most 256. A part takes
+	// 8 bytes, and 88 more once it has had a key.
 	Shards int
 
-	// Normalize returns the one spelling under which a key is stored, or an
-	// error if the key is invalid. Every method that is given a key calls it
-	// once, on the caller's goroutine, outside every lock and before anything
-	// else. It must be safe for concurrent use, depend on nothing but the key,
-	// and return its own results unchanged. So a caller that wants to know under
-	// which key Create, Put or UpdateIf has stored a value may call it too; methods
-	// that return an Entry have that key in it. Nil stores keys as they are.
+	// Normalize returns the one spelling under which a key is stored, or an error if the key is
+	// invalid. Every method that is given a key calls it once. It must be safe for concurrent use,
+	// depend on nothing but the key, and return its own results unchanged. Nil stores keys as they
+	// are.
 	Normalize func(K) (K, error)
 
-	// Check may reject a value before it is stored for a key. The method that
-	// was to store the value returns the error of Check as it is. Then, and when
-	// Check panics or calls runtime.Goexit, nothing has changed. Nil accepts
-	// everything.
-	//
-	// Check is given the key as it is stored. It runs on the caller's goroutine,
-	// outside every lock, once for each attempt to store, and must be safe for
-	// concurrent use. It may read the registry. It must change neither that nor
-	// what the value refers to.
+	// Check may reject a value, by an error, before it is stored for a key. It is given the key as
+	// it is stored, runs once for each attempt to store, and must be safe for concurrent use. It
+	// may read the registry, and must change neither that nor what the value refers to. Nil
+	// accepts everything.
 	Check func(K, V) error
 
-	// Indexes are functions that return the values under which ByIndex finds a
-	// key while it holds the entity that they were given: none, one or several,
-	// in any order. The map's key names the index. They run after Check, and all
-	// that is said about Check holds for them too. The result of a function
-	// counts until the key holds something else, whatever the function would
-	// return later. The registry may keep such a string as long as any key has
+	// Indexes are functions that return the values under which ByIndex finds a key while it holds
+	// the entity that they were given: none, one or several. The map's key names the index. They
+	// run after Check, and all that is said about Check holds for them too. The result counts
+	// until the key holds something else. The registry keeps such a string as long as any key has
 	// that value, so return a copy of a part of a large string.
 	Indexes map[string]func(K, V) []string
 
-	// UniqueIndexes are Indexes in which each value has at most one key. A
-	// method that would give a value to a second key returns a [*UniqueError],
-	// and nothing has changed. A value becomes free for others when the method
-	// by which its key loses it returns, or shortly before. So two keys swap
-	// their values by way of a third. No name may be in both maps.
-	//
-	// The values are unique in the whole registry. To make a value unique for
-	// each tenant only, return it with the quoted tenant of the key before it.
+	// UniqueIndexes are Indexes in which each value has at most one key. A method that would give
+	// a value to a second key returns a [*UniqueError]. A value becomes free for others when the
+	// method by which its key loses it returns, or shortly before. So two keys swap their values
+	// by way of a third. No name may be in both maps.
 	UniqueIndexes map[string]func(K, V) []string
 
-	// TTL says how long an entity lives: when that time has passed since TTL returned, and
-	// the key still has the version that was stored then, the registry deletes it. Watch and
-	// all that tells of changes show such a deletion as Expired. Each change of a key has a
-	// deadline of its own, and Renew gives a version another one. Zero or less means at once,
-	// so time.Until of a deadline will do; [math.MaxInt64] means never. Nil means that
-	// entities live until they are deleted.
+	// TTL says how long an entity lives: when that time has passed and the key still has the
+	// version that was stored then, the registry deletes it, and loops are told that it has
+	// Expired. Zero or less expires immediately, and [math.MaxInt64] never. Nil expires nothing.
+	// All that is said about Check holds for TTL.
 	//
-	// An entity is never deleted before its deadline, which is rounded up to whole
-	// milliseconds since the registry was made. The clock is monotonic. Reads look at no
-	// clock: an entity is present, and can be changed and renewed, until a timer of the
-	// registry has deleted it. That is later than the deadline by as much as the timer is
-	// late, on a busy machine some milliseconds, and by the time that the deletions take
-	// whose deadlines come first. They take place one after the other in each of 16 parts
-	// of the keys, on a goroutine that ends with them. There is no other goroutine. No
-	// timer keeps a registry alive that nobody uses any more: its timers are stopped when the
-	// garbage collector finds it.
+	// No entity expires early: deadlines are rounded up to milliseconds. Reads look at no clock:
+	// an entity is present, and can be changed and renewed, until a timer has deleted it, on a
+	// busy machine some milliseconds later, and later yet if many expire at once. No timer keeps a
+	// registry alive.
 	//
-	// TTL is given the key as it is stored. It runs on the caller's goroutine, outside every lock, once for each attempt to store, after Check and
-	// the indexes, and must be safe for concurrent use. If it panics or calls runtime.Goexit,
-	// nothing has changed.
-	//
-	// Each entity takes some 60 bytes more, or 30 if it never expires. What is said above about methods that block with
-	// Indexes holds with TTL too: a creation or deletion, and a change whose deadline comes
-	// before the time at which the timer looks at the key next, locks one of 16 mutexes,
-	// chosen by the hash of the key.
+	// An entity takes some 120 bytes more, or 95 if it never expires.
 	TTL func(K, V) time.Duration
 
-	// History is how many changes are remembered for WatchFrom, rounded up to a
-	// power of two. 0 remembers none. Negative numbers and numbers above
-	// 16,777,216 are errors. A change that is remembered keeps its key and what was
-	// stored, or, of a deletion, what was there before; it takes 32 bytes besides, in
-	// blocks of Go's allocator, and 8 bytes more from the beginning. Each entity takes
-	// 16 bytes more. Each change of any key then writes one counter, which writers of
-	// different keys contend for, and wakes the loops over WatchFrom that sleep.
-	// UpdateIf and DeleteIf are lock-free then.
+	// History is how many changes are remembered for WatchFrom, rounded up to a power of two, at
+	// most 16,777,216. Each takes 8 bytes at once, and later its key, what was stored, and 32
+	// bytes. Each change of a key then writes one counter, which writers contend for, and
+	// UpdateIf and DeleteIf are lock-free.
 	History int
 }
 

@@ -7,36 +7,29 @@ import (
 )
 
 var (
-	// ErrExists reports that a key is already present. The error returned is an
-	// [*ExistsError].
+	// ErrExists reports that a key is already present, in an [*ExistsError].
 	ErrExists = errors.New("shardedregistry: key exists")
 	// ErrNotFound reports that a key is absent.
 	ErrNotFound = errors.New("shardedregistry: key not found")
-	// ErrConflict reports that a key has another version than the caller has
-	// asked for. The error returned is a [*ConflictError].
+	// ErrConflict reports that a key has another version than was asked for, in a
+	// [*ConflictError].
 	ErrConflict = errors.New("shardedregistry: version conflict")
-	// ErrNotUnique reports that another key has a value of a unique index. The
-	// error returned is a [*UniqueError].
+	// ErrNotUnique reports that another key has a value of a unique index, in a [*UniqueError].
 	ErrNotUnique = errors.New("shardedregistry: value of a unique index is taken")
-	// ErrInvalidKey reports a key that cannot be found again, or one that
-	// Config.Normalize rejects. In the latter case the error matches that of
-	// Normalize, too.
+	// ErrInvalidKey reports an invalid key, together with the error of Config.Normalize, if any.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
-	// ErrInvalidVersion reports a version that [Restore] does not accept: 0, or one
-	// above [MaxRestored].
+	// ErrInvalidVersion reports a version that [Restore] does not accept: 0, or one above
+	// [MaxRestored].
 	ErrInvalidVersion = errors.New("shardedregistry: invalid version")
-	// ErrTooManyRetries reports a function that changes its own key, or one of those
-	// of its transaction, each time it runs, so that its result is always out of date.
-	// It is returned when that was so in a million runs. Contention alone does not get
-	// there: of up to 1,000 goroutines that did nothing but update one key, no call
-	// took more than 284 runs, or 16,775 with a function that gave up the processor.
+	// ErrTooManyRetries reports a function that has changed its own key, or one of those of its
+	// transaction, in each of a million runs. Contention does not get there: updates of one key by
+	// 1,000 goroutines took at most 16,775.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
-	// ErrCompacted reports that changes after a revision are no longer
-	// remembered. The error yielded is a [*CompactedError].
+	// ErrCompacted reports that changes after a revision are no longer remembered, in a
+	// [*CompactedError].
 	ErrCompacted = errors.New("shardedregistry: changes after the revision are forgotten")
-	// ErrUnknownRevision reports a revision that the registry has not reached, or
-	// that is one of another registry. The error yielded is an
-	// [*UnknownRevisionError].
+	// ErrUnknownRevision reports a revision that the registry has not reached, or one of another
+	// registry, in an [*UnknownRevisionError].
 	ErrUnknownRevision = errors.New("shardedregistry: revision of the future or of another registry")
 )
 
@@ -67,8 +60,7 @@ func (e *invalidKeyError) Unwrap() []error {
 // text is v in errors.
 func (v Version) text() string { return strconv.FormatUint(uint64(v), 10) }
 
-// ExistsError is the error of a Create whose key is present. It matches
-// [ErrExists].
+// ExistsError is the error of a Create whose key is present. It matches [ErrExists].
 type ExistsError struct {
 	Given   any     // the key as Create was given it
 	Stored  any     // the key as it was given to the call that created it
@@ -114,9 +106,8 @@ func (e *KeyError) Error() string { return fmt.Sprintf("%v: %v", e.Err, e.Key) }
 // Unwrap returns Err.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// UniqueError is the error of a method that would have given a value of one of
-// Config.UniqueIndexes to a second key. It matches [ErrNotUnique]. It does not
-// match [ErrExists]: the key that the method was given may be absent.
+// UniqueError is the error of a method that would have given a unique value to a second key. It
+// matches [ErrNotUnique], and not [ErrExists].
 type UniqueError struct {
 	Index string // the index
 	Value string // the value
@@ -131,9 +122,8 @@ func (e *UniqueError) Error() string {
 // Unwrap returns [ErrNotUnique].
 func (e *UniqueError) Unwrap() error { return ErrNotUnique }
 
-// CompactedError is the last error that a loop over WatchFrom yields, when
-// Config.History was too small to remember the changes that it has yet to read.
-// It matches [ErrCompacted].
+// CompactedError is the last error of a loop over WatchFrom for which Config.History was too
+// small. It matches [ErrCompacted].
 type CompactedError struct {
 	Revision Revision // the last change that the loop has read, or the one that it was given
 	Oldest   Revision // from this one on a loop could begin when the error was made
@@ -147,8 +137,8 @@ func (e *CompactedError) Error() string {
 // Unwrap returns [ErrCompacted].
 func (e *CompactedError) Unwrap() error { return ErrCompacted }
 
-// UnknownRevisionError is the error of a WatchFrom with a revision that is none of
-// the registry's. It matches [ErrUnknownRevision].
+// UnknownRevisionError is the error of a WatchFrom with a revision that is none of the
+// registry's. It matches [ErrUnknownRevision].
 type UnknownRevisionError struct {
 	Revision Revision // that the caller asked for
 }

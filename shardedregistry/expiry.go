@@ -159,25 +159,20 @@ func (x *expiry[K, V]) resume(rt *root[K, V]) {
 	}
 }
 
-// Renew gives what key holds at a version another time to live, from now on: a longer or a
-// shorter one than it has left. Zero or less means that it expires at once, and
-// [math.MaxInt64] that it does not expire. The version stays, and nobody is told: no watcher
-// sees that an owner is alive. If key has another version, the error is a [*ConflictError];
-// if it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey].
+// Renew gives what key holds at a version another time to live, from now on. Zero or less expires
+// immediately, and [math.MaxInt64] never. The version stays, and no loop is told. If key has
+// another version, the error is a [*ConflictError]; if it is absent, [ErrNotFound].
 //
-// So an owner that has created key, or has changed it, holds it as long as its calls of Renew
-// with that version return no error. The next owner has a higher version, for ever. Whoever
-// is shown versions by owners, such as a store that they write to, rejects all that are below
-// the highest one that it has seen: then an owner that was stopped, and does not know that
-// its time is over, does no harm.
+// So an owner that has created key holds it while its calls of Renew return no error. One that was
+// stopped may not know that: what it writes to should reject versions below the highest that it has
+// seen.
 //
 // Renew panics if the registry is without Config.TTL.
 //
-// Renew is lock-free; if the new deadline comes before the time at which the timer looks at
-// key next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it
-// helps a transaction, on the mutex of a hash bucket. It takes effect when the deadline is
-// stored, or, if key was changed or deleted meanwhile or the error is not nil, when the key's
-// record is read.
+// Renew is lock-free; if the new deadline comes before the time at which the timer looks at key
+// next, it is blocking on a mutex, see [Config], and where key expires meanwhile, or it helps a
+// transaction, on a hash bucket. It takes effect when the deadline is stored, or, if key has
+// changed meanwhile, when key is read.
 func (r *Registry[K, V]) Renew(key K, version Version, ttl time.Duration) error {
 	var t target[K, V]
 	if err := r.install().aim(&t, key); err != nil {

@@ -10,13 +10,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Revision counts the changes of all keys of a registry with Config.History. Each
-// change that is remembered has the next revision. A registry begins to count at
-// a random multiple of 2^48, so that it can tell a revision of its own from one
-// of another registry, and from one from before a restart, with a chance of
-// 32,766 in 32,767. The zero Revision is that of no change.
-//
-// The revisions of the changes of one key follow the order of these changes.
+// Revision counts the changes of all keys of a registry with Config.History, those of one key in
+// their order. The zero Revision is that of no change. A registry begins to count at a random
+// multiple of 2^48, by which it recognises revisions of others, or from before a restart.
 type Revision uint64
 
 // Revision returns the revision of the last change. A loop over WatchFrom that
@@ -136,8 +132,7 @@ func (l *changelog[K, V]) sleep(ctx context.Context, at Revision) {
 	}
 }
 
-// Change is an event with its revision, by which a loop over WatchFrom can go on
-// after it.
+// Change is an event with its revision.
 type Change[K comparable, V any] struct {
 	Event[K, V]
 	Revision Revision
@@ -147,51 +142,25 @@ type Change[K comparable, V any] struct {
 	Bookmark bool
 }
 
-// WatchFrom returns an iterator over all changes since a revision, and those from now
-// on, in a registry that was made with Config.History. Where a loop over Watch skips what
-// a key held only for a while, a loop over WatchFrom yields it. It is also for a caller that
-// has lost its loop, or that begins with a snapshot: the revision is that of the last change
-// that it has seen, [Registry.Revision], or [Snapshot.Revision]. With 0 the loop begins with
-// the oldest change that is remembered.
+// WatchFrom returns an iterator over all changes after a revision: that of the last change that the
+// caller has seen, [Registry.Revision], or [Snapshot.Revision]. With 0 the loop begins with the
+// oldest change that is remembered.
 //
-// Every change is yielded once, in the order of revisions. Those of one key have consecutive
-// versions from its creation to its deletion. A change is yielded when its call has returned,
-// or before. After a snapshot the loop may begin with changes that it contains: skip those
-// whose version is not above what the snapshot has for the key.
+// Every change is yielded once, in the order of revisions, when its call has returned or before.
+// Those of one key have consecutive versions from its creation to its deletion. After a snapshot,
+// skip changes that it contains, whose versions are not above what it has.
 //
-// With filters, the loop yields the changes of the keys that one of them accepts. So that its
-// caller need not go back far, it yields a bookmark after it has skipped an eighth of
-// Config.History.
+// When changes that the loop has not come to are forgotten, it yields a zero Change with a
+// [*CompactedError] and ends; the caller takes a new snapshot. A revision that the registry has not
+// reached, or one of another registry, gives an [*UnknownRevisionError].
 //
-// When changes that the loop has not come to are forgotten, it yields a zero
-// Change with a [*CompactedError], which matches [ErrCompacted], and ends. The
-// caller then takes a new snapshot. If it has to do that again and again,
-// Config.History is too small for the changes that come meanwhile. A revision
-// that the registry has not reached, or one of another registry, gives an
-// [*UnknownRevisionError], which matches [ErrUnknownRevision].
-//
-// No operation waits for a loop. Each change of any key wakes it.
-//
-//	for {
-//		state := plans.Snapshot()
-//		show(state)
-//		for change, err := range plans.WatchFrom(ctx, state.Revision()) {
-//			if err != nil {
-//				break // take a new snapshot
-//			}
-//			if e, ok := state.Lookup(change.Key); !ok || change.Version > e.Version {
-//				apply(change) // else the snapshot has it
-//			}
-//		}
-//		if ctx.Err() != nil {
-//			return
-//		}
-//	}
+// With filters, the loop yields the changes of the keys that one of them accepts, and a bookmark
+// after it has skipped an eighth of Config.History. Each change of any key wakes it.
 //
 // WatchFrom panics if ctx is nil, or if the registry is without Config.History.
 //
-// WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It
-// takes effect when the loop begins; each change has taken effect before it is yielded.
+// WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It takes effect when
+// the loop begins; each change has taken effect before it is yielded.
 func (r *Registry[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
 	rt := r.root.Load()
 	switch {

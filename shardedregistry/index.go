@@ -95,20 +95,14 @@ func (cs *constraints[K, V]) unpin(k hkey[K], keys, others []indexKey) {
 	missing(keys, others, func(t indexKey) { cs.indexes[t.index].drop(t.value, k) })
 }
 
-// ByIndex returns an iterator over the entries of the keys that have value in
-// an index: those for whose entity the index's function returns it.
-//
-// A loop does not see one moment of the registry. It yields each key at most
-// once, with an entry that the key holds when it is yielded and that has the
-// value. It yields every key that has the value throughout; a key that gains or
-// loses it meanwhile may be yielded or not. Its body runs outside every lock
-// and may use the registry.
+// ByIndex returns an iterator over the entries of the keys that have value in an index. A loop
+// yields each key at most once, with an entry that has the value. It yields every key that has the
+// value throughout.
 //
 // ByIndex panics if the registry has no index of that name.
 //
-// ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
-// that key's record is read, or, for a key that it skips, when the loop begins
-// or the record is read.
+// ByIndex is wait-free, and so is the loop. It takes effect, for each key, when the key is read,
+// or, if it skips the key, when the loop begins.
 func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := r.indexed("ByIndex", index)
 	found := query[K, V]{rt, cs, cs.indexKey(number, value)}
@@ -117,13 +111,12 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	}
 }
 
-// LookupBy returns the entry of the key that has value in a unique index, and
-// whether there is one.
+// LookupBy returns the entry of the key that has value in a unique index, and whether there is one.
 //
 // LookupBy panics if the registry has no unique index of that name.
 //
-// LookupBy is wait-free. It takes effect when the key's record is read, or, if
-// there is none, when the index is read or the last key has lost the value.
+// LookupBy is wait-free. It takes effect when the key is read, or, if there is none, when the index
+// is read or the last key has lost the value.
 func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
 	rt, cs, number := r.indexed("LookupBy", index)
 	if !cs.indexes[number].unique {
@@ -136,19 +129,13 @@ func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bo
 	return entry, ok
 }
 
-// IndexValues returns an iterator over the values of an index, in no particular
-// order.
-//
-// A loop does not see one moment of the registry. It yields each value at most
-// once. It yields every value that some key has throughout, and no value that
-// no key has had meanwhile. Its body runs outside every lock and may use the
-// registry.
+// IndexValues returns an iterator over the values of an index, in no particular order. A loop
+// yields once each value that some key has throughout, and none that no key has had meanwhile.
 //
 // IndexValues panics if the registry has no index of that name.
 //
-// IndexValues is wait-free; the loop is blocking on the mutex of one hash
-// bucket at a time. It takes effect, for each value, when a record that has it
-// is read.
+// IndexValues is wait-free; the loop is blocking on one hash bucket at a time. It takes effect, for
+// each value, when a key that has it is read.
 func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 	rt, cs, number := r.indexed("IndexValues", index)
 	return func(yield func(string) bool) {

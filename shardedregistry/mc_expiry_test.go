@@ -75,6 +75,8 @@ var overlooked = call{Name: "overlooked", Do: func(r registry) any {
 
 var with77 = []call{put(77)} // which expires when a timer looks
 
+// Checks I26, I27, I28.
+
 // A timer looks at a key that others read, replace, delete, create and renew. Some sequential
 // order explains all results, and no deadline is overlooked.
 func TestExpiryProtocols(t *testing.T) {

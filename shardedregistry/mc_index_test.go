@@ -128,6 +128,8 @@ func indexProtocol(t *testing.T, cfg mc.Config, fresh, model func() registry, fi
 func plainModel() registry  { return model.NewRegistry(plainDigits) }
 func uniqueModel() registry { return model.NewRegistry(uniqueDigits) }
 
+// Checks I14, I15, I16.
+
 // With one key, a loop over ByIndex sees one moment.
 func TestIndexProtocols(t *testing.T) {
 	with1 := []call{put(1)}
@@ -162,6 +164,8 @@ func TestIndexProtocols(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { indexProtocol(t, tt.cfg, byDigits, plainModel, tt.first, tt.threads) })
 	}
 }
+
+// Checks I17.
 
 // A unique value has one key at most, and an error names a key that has the value
 // at one moment with all else that the operation says.

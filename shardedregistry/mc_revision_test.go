@@ -50,6 +50,8 @@ func readOn(m *mc.M, r *names1, after shardedregistry.Revision, last, until shar
 	return last, false
 }
 
+// Checks I24, I25.
+
 // A loop that begins before changes sees how the key ends, whoever changes it, and however
 // late a change is remembered.
 func TestWatchFromProtocols(t *testing.T) {

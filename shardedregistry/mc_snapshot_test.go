@@ -146,6 +146,8 @@ func twoKeys(first []call) func() *shardedregistry.Registry[string, int] {
 	}
 }
 
+// Checks I8, I9, I10.
+
 // A snapshot from its first step to its last, beside one goroutine.
 func TestSnapshotProtocols(t *testing.T) {
 	for _, tt := range []struct {

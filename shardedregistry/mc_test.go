@@ -43,6 +43,8 @@ func protocol(t *testing.T, fresh func() *shardedregistry.Registry[string, int],
 	})
 }
 
+// Checks I1, I2, I3, I4, I5, I6.
+
 func TestProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -82,6 +82,8 @@ var (
 	a1b1 = []call{put(1), other(put(1))}
 )
 
+// Checks I21, I22, I23.
+
 func TestTransactProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

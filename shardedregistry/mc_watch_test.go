@@ -80,6 +80,8 @@ var tidy = call{Name: "tidy", Do: func(r registry) any {
 	return nil
 }}
 
+// Checks I11, I12, I13.
+
 // A loop that watches already sees how the key ends, whatever comes between.
 func TestWatchProtocols(t *testing.T) {
 	for _, tt := range []struct {

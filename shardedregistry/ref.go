@@ -2,21 +2,12 @@ package shardedregistry
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// Ref is a handle that reads one key of a [Registry], present or not. The key
-// is normalised and hashed once, when the Ref is made, and the Ref remembers
-// where the key is as long as it stays present. To read a key through a Ref
-// takes two loads. A Ref to a string takes 48 bytes.
+// Ref is a handle that reads one key of a [Registry], present or not, through its deletions and
+// creations. A read normalises and hashes nothing, and takes two loads while the key stays present.
+// Refs may be copied, kept and used by any number of goroutines. A Ref of an invalid key, and the
+// zero Ref, find their key absent.
 //
-// A Ref is not bound to one life of its key. When the key is deleted, the Ref
-// finds it absent; when it is created again, present. Refs may be copied, kept
-// and used by any number of goroutines; copies share what they remember.
-//
-// A Ref keeps its registry alive with all that is in it, and its key. If that was
-// deleted, it keeps the last value until it or a copy is next used.
-// If the key was deleted and created again while a snapshot was being taken, it
-// also keeps the values before that which that needed.
-//
-// A Ref of an invalid key, and the zero Ref, find their key absent.
+// It keeps its registry alive, and, if the key was deleted, old values until it is next used.
 type Ref[K comparable, V any] struct {
 	anchor *anchor[K, V] // nil in the zero Ref, and for an invalid key
 }
@@ -33,10 +24,9 @@ type anchor[K comparable, V any] struct {
 	cell atomics.Pointer[cell[K, V]]
 }
 
-// Ref returns a handle to key, which need not be present or valid: see [Ref].
+// Ref returns a handle to key, which need not be present or valid.
 //
-// Ref is wait-free. It takes effect at any moment: it reads and changes nothing
-// of key.
+// Ref is wait-free. It takes effect at any moment: it reads nothing of key.
 func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
 	rt := r.install()
 	k, err := rt.hashed(key)
@@ -48,8 +38,7 @@ func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
 
 // Get is [Registry.Get] of the key.
 //
-// Get is wait-free. It takes effect when the key's record is read, or, if the
-// key is absent, when the table is read or the key's last record was stored.
+// Get is wait-free. It takes effect when the key is read.
 func (r Ref[K, V]) Get() (value V, ok bool) {
 	if a := r.anchor; a != nil {
 		if c := a.cell.Load(); c != nil {
@@ -69,8 +58,7 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 
 // Lookup is [Registry.Lookup] of the key.
 //
-// Lookup is wait-free. It takes effect when the key's record is read, or, if the
-// key is absent, when the table is read or the key's last record was stored.
+// Lookup is wait-free. It takes effect when the key is read.
 func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if c, rec := r.find(); rec != nil {
@@ -81,8 +69,7 @@ func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 
 // Peek is [Registry.Peek] of the key.
 //
-// Peek is wait-free. It takes effect when the key's record is read, or, if the
-// key is absent, when the table is read or the key's last record was stored.
+// Peek is wait-free. It takes effect when the key is read.
 func (r Ref[K, V]) Peek() *V {
 	// LP(Peek): find reads the record, or finds none.
 	if _, rec := r.find(); rec != nil {

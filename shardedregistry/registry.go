@@ -9,10 +9,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Version identifies one value of one key. A key's versions strictly increase
-// for ever: each change adds one, a deletion counts as a change, and a key that
-// is created again goes on above its last version. The first version of a key
-// is at least 1 and need not be 1.
+// Version identifies one value of one key. The versions of a key increase for ever: each change
+// adds one, also a deletion, and a key that is created again goes on above its last version. The
+// first version of a key need not be 1.
 type Version uint64
 
 // Entry is what a key held at one moment.
@@ -22,12 +21,9 @@ type Entry[K comparable, V any] struct {
 	Version Version
 }
 
-// Registry maps keys to values, each with a version. Its zero value is empty
-// and ready to use, with the defaults of [Config]. It must not be copied after
-// first use.
-//
-// Any number of goroutines may call all methods at once. The functions that are
-// given to methods may call them, too.
+// Registry maps keys to values, each with a version. Its zero value is empty, with the defaults of
+// [Config]. It must not be copied after first use. Any number of goroutines may call all methods at
+// once.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
 
@@ -73,8 +69,7 @@ func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 
 // Get returns the value of key, and whether key is present.
 //
-// Get is wait-free. It takes effect when the key's record is read, or, if key
-// is absent, when the table is read or the key's last record was stored.
+// Get is wait-free. It takes effect when key is read.
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 	rt := r.root.Load()
 	if rt == nil {
@@ -107,8 +102,7 @@ func get[K comparable, V any](rt *root[K, V], key K) (value V, ok bool) {
 
 // Lookup returns what key holds, with its version, and whether key is present.
 //
-// Lookup is wait-free. It takes effect when the key's record is read, or, if
-// key is absent, when the table is read or the key's last record was stored.
+// Lookup is wait-free. It takes effect when key is read.
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	rt := r.root.Load()
 	if rt == nil {
@@ -150,12 +144,9 @@ func (rt *root[K, V]) find(key K) (*cell[K, V], *record[K, V]) {
 
 // Delete removes key and returns what it held, and whether it was present.
 //
-// Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; with indexes or TTL, and
-// where it helps a transaction, it may block on more, see [Config]; if key is
-// absent, and no transaction is about to create it, it is wait-free. It takes
-// effect when the key's last record is stored, or, if key is absent, when the
-// table is read or its last record was stored.
+// Delete is lock-free until others see key absent, and then blocking on a hash bucket to free the
+// entry; with indexes or TTL, and where it helps a transaction, see [Config]. It takes effect when
+// the key's last record is stored, or, if key is absent, when it is read.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	rt := r.root.Load()
 	if rt == nil {
@@ -194,15 +185,13 @@ func (rt *root[K, V]) remove(k hkey[K], c *cell[K, V]) (old *record[K, V]) {
 	}
 }
 
-// DeleteIf removes key if its version is version. If key has another version,
-// the error is a [*ConflictError]; if it is absent, [ErrNotFound]; if it is
-// invalid, [ErrInvalidKey].
+// DeleteIf removes key if its version is version. If key has another version, the error is a
+// [*ConflictError]; if it is absent, [ErrNotFound].
 //
-// DeleteIf is wait-free, but lock-free beside transactions, until others see
-// key absent, and then blocking on the mutex of a hash bucket to free the
-// entry; with indexes or TTL, and where it helps a transaction, it
-// may block on more, see [Config]. It takes effect when the key's last record
-// is stored, or, if it deletes nothing, when what it found was read.
+// DeleteIf is wait-free, but lock-free beside transactions, until others see key absent, and then
+// blocking on a hash bucket to free the entry; with indexes or TTL, and where it helps a
+// transaction, see [Config]. It takes effect when the key's last record is stored, or, if it
+// deletes nothing, when key is read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 	t, err := r.locate(key)
 	if err != nil {
@@ -226,13 +215,10 @@ func (t *target[K, V]) removeIf(version Version) error {
 	}
 }
 
-// Len returns the number of keys. It is exact while nothing is created or
-// deleted. Otherwise it counts every key that is present throughout the call.
-// It exceeds the number of keys that are present at some time during the call
-// by at most the creations and deletions in progress. It is never negative.
+// Len returns the number of keys. It is exact while nothing is created or deleted. Otherwise it
+// counts all keys that are present throughout, and perhaps creations and deletions in progress.
 //
-// Len is wait-free. It takes effect, for each shard, when that shard's counter
-// is read.
+// Len is wait-free. It takes effect, for each shard, when that shard's counter is read.
 func (r *Registry[K, V]) Len() int {
 	rt := r.root.Load()
 	if rt == nil {
@@ -249,13 +235,10 @@ func (r *Registry[K, V]) install() *root[K, V] {
 	return r.root.Install(newRoot[K, V](defaultShards(runtime.GOMAXPROCS(0)), nil))
 }
 
-// Peek returns a pointer to the value of key, or nil if key is absent. It copies
-// nothing, so it is quicker than Get if the value has many words. All readers share
-// the value: it must not be modified. It never changes either; an operation that
-// changes key stores another.
+// Peek returns a pointer to the value of key, or nil if key is absent. The value must not be
+// modified, and never changes. Peek copies nothing: it is quicker than Get if values are large.
 //
-// Peek is wait-free. It takes effect when the key's record is read, or, if key is
-// absent, when the table is read or the key's last record was stored.
+// Peek is wait-free. It takes effect when key is read.
 func (r *Registry[K, V]) Peek(key K) *V {
 	rt := r.root.Load()
 	if rt == nil {
@@ -286,16 +269,12 @@ func peek[K comparable, V any](rt *root[K, V], key K) *V {
 	return nil
 }
 
-// All returns an iterator over the keys, as they are stored, and their values,
-// in no particular order.
+// All returns an iterator over the keys, as they are stored, and their values, in no particular
+// order. A loop yields each key at most once, with the value that it holds then. It yields every
+// key that is present throughout.
 //
-// A loop does not see one moment of the registry. It yields each key at most
-// once, with the value that the key holds when it is yielded. It yields every
-// key that is present throughout; a key that comes or goes meanwhile may be
-// yielded or not. Its body runs outside every lock and may use the registry.
-//
-// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
-// time. It takes effect, for each key, when that key's record is read.
+// All is wait-free; the loop is blocking on one hash bucket at a time, but not while its body runs.
+// It takes effect, for each key, when the key is read.
 func (r *Registry[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for e := range r.Entries() {
@@ -306,16 +285,16 @@ func (r *Registry[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Entries is All with versions: it returns an iterator over what the keys hold.
+// Entries is All with versions.
 //
-// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
-// a time. It takes effect, for each key, when that key's record is read.
+// Entries is wait-free; the loop is blocking as that over All. It takes effect, for each key, when
+// the key is read.
 func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 
-// Keys is All without values: it returns an iterator over the keys.
+// Keys is All without values.
 //
-// Keys is wait-free; the loop is blocking on the mutex of one hash bucket at a
-// time. It takes effect, for each key, when that key's record is read.
+// Keys is wait-free; the loop is blocking as that over All. It takes effect, for each key, when the
+// key is read.
 func (r *Registry[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if rt := r.root.Load(); rt != nil {
@@ -359,9 +338,7 @@ func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Ito
 var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
 	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
 
-// MarshalJSON returns an error that says what to marshal instead. Only the
-// caller knows the form that it wants: a list of entries with versions or an
-// object of values by key, at one instant or not.
+// MarshalJSON returns an error that says what to marshal instead.
 //
 // MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
 func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
@@ -369,8 +346,7 @@ func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
 // MarshalJSON returns an error that says what to marshal instead.
 func (s *Snapshot[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
 
-// MaxRestored is the highest version that [Restore] accepts. A registry has room for as
-// many changes again.
+// MaxRestored is the highest version that [Restore] accepts.
 const MaxRestored Version = 1<<60 - 1
 
 // versionError says which versions Restore accepts. It matches ErrInvalidVersion.
@@ -386,18 +362,13 @@ func (e *versionError) Error() string { return "shardedregistry: a version must 
 // Unwrap returns ErrInvalidVersion.
 func (e *versionError) Unwrap() error { return ErrInvalidVersion }
 
-// Restore returns a new registry that holds entries with their versions, for example
-// those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
-// begins above last, and above all versions of entries, when it is created. So with
-// [Snapshot.Last] the versions of a key increase also across the restart; but versions
-// that were given after the snapshot was taken may be given again.
+// Restore returns a new registry that holds entries with their versions, as of a [Snapshot] that
+// was saved. Each key goes on from its version. Other keys begin above last, and above all versions
+// of entries. So with [Snapshot.Last] versions increase also across a restart, but those that were
+// given after the snapshot may be given again. With Config.TTL each entity gets a new deadline.
 //
-// Each key and value is checked as Create checks them. If a key is invalid or comes
-// twice, a value is rejected, or a version is 0 or above [MaxRestored], Restore returns
-// no registry, and a [*KeyError] that says which key failed. For a version, also for
-// last, the error matches [ErrInvalidVersion]. Restore also returns the errors of [New].
-// With Config.TTL each entity gets a new deadline. If entries panics or calls
-// runtime.Goexit, nothing is left.
+// If a key is invalid or comes twice, a value is rejected, or a version is not valid, Restore
+// returns no registry, and a [*KeyError]; if last is not valid, [ErrInvalidVersion].
 //
 // Restore panics if entries is nil.
 func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
@@ -475,27 +446,16 @@ func (rt *root[K, V]) highestFloor() (highest Version) {
 	return highest
 }
 
-// DeleteFunc deletes the keys for which del returns true, and returns how many it
-// has deleted. It deletes a key only if that still holds the value that del was
-// given. If another operation has changed the key meanwhile, it asks del again,
-// about the new value.
-//
-// Like a loop over All it does not see one moment of the registry: it asks
-// about every key that is present throughout, and may ask about a key that is
-// created or deleted meanwhile. If del panics or calls runtime.Goexit, what was
-// deleted before is gone and nothing else has changed. To stop early, or to
-// decide by versions, loop over Entries and call DeleteIf.
-//
-// Del runs outside every lock on the caller's goroutine. It must not modify what
-// its arguments refer to, and may use the registry. If del changes a key each time
-// it is asked about it, DeleteFunc leaves that key alone after a million times.
+// DeleteFunc deletes the keys for which del returns true, and returns how many. It deletes a key
+// only if that still holds the value that del was given; otherwise it asks again, a million times
+// at most. It asks about every key that is present throughout. To stop early, or to decide by
+// versions, loop over Entries and call DeleteIf.
 //
 // DeleteFunc panics if del is nil.
 //
-// DeleteFunc is blocking on the mutex of one hash bucket at a time; with
-// indexes or TTL, and where it helps a transaction, it may block on
-// more, see [Config]. It takes effect, for each key, when the key's last record
-// is stored, or, if it stays, when what del was given was read.
+// DeleteFunc is blocking on one hash bucket at a time; with indexes or TTL, and where it helps a
+// transaction, see [Config]. It takes effect, for each key, when the key's last record is stored,
+// or, if it stays, when it is read.
 func (r *Registry[K, V]) DeleteFunc(del func(K, V) bool) (deleted int) {
 	if del == nil {
 		panic("shardedregistry: DeleteFunc called with a nil function")

@@ -17,8 +17,41 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// What was reported of others, as far as no other test is about it: see the
-// table in DESIGN.md.
+// What users have reported of other registries and maps, and the tests that would fail if it
+// were so here. Those that are about nothing else are in this file.
+//
+// Reported bug 1, xsync: entries are lost while a table grows: `TestStressReadYourWrites`.
+// Reported bug 2, xsync: a table shrinks too far: out of range: `TestT2_ShrinkAndGrow`, `TestStressReadYourWrites`.
+// Reported bug 3, xsync: a key is there, or yielded, twice: `TestStressLoops`.
+// Reported bug 4, xsync: a lost wake-up, a mutex never unlocked: `TestT4_EveryStressHasAWatchdog`, `TestStressFirstUse`.
+// Reported bug 5, xsync, orcaman: a function that panics leaves a bucket locked: `TestFunctionLeaves`, `TestLoopBodyLeaves`, `TestDeleteFuncLeaves`.
+// Reported bug 6, xsync: a slow initialiser blocks another key: `TestFunctionBlocks`.
+// Reported bug 7, ConcurrentHashMap, Guava, Caffeine, xsync: a function that uses the map never ends: `TestFunctionCallsBack`, `TestFunctionKeepsChangingItsKey`, `TestDeleteFuncCallsBack`.
+// Reported bug 8, xsync: a map is copied by value: `TestNoCopy`.
+// Reported bug 9, xsync: keys can be chosen with equal hashes: `TestBadHashes`, `TestT9_SimilarKeys`.
+// Reported bug 10, xsync, sync.Map: look-ups and loops allocate: `TestAllocations`, `TestIterationAllocatesPerShard`.
+// Reported bug 11, xsync: tables shrink repeatedly, others wait: `TestT11_ReadersWhileTablesShrink`.
+// Reported bug 12, xsync: a NaN is stored again and again: `TestInvalidKeys`.
+// Reported bug 13, xsync: the size is negative for a moment: `TestStressLoops`, `TestLenIsNeverTooSmall`.
+// Reported bug 14, haxmap: a key set after its deletion is not there: `TestDeleteCreateGet`.
+// Reported bug 15, haxmap, cornelk: creators of one key get different values: `TestReportConcurrently`, `TestT19_StressGetOrCreate`.
+// Reported bug 16, haxmap, csmap: a deletion in a loop stops insertions: `TestChangeInLoop`.
+// Reported bug 17, haxmap: a change succeeds on a deleted entry: `TestStressVersions`, `TestDeleterStalls`, `TestRefOfADeletionThatStalls`.
+// Reported bug 18, cornelk: a new key is not found while the index grows: `TestStressReadYourWrites`.
+// Reported bug 19, cornelk: GetOrInsert loses keys, Len is too large: `TestT19_StressGetOrCreate`.
+// Reported bug 20, orcaman: a loop left early holds its locks: `TestLeaveLoopEarly`.
+// Reported bug 21, orcaman, tidwall, csmap: a loop's body must not change the map: `TestChangeInLoop`.
+// Reported bug 22, sync.Map: deleting an absent key orders no memory. No test: finding a key absent orders nothing, as documented.
+// Reported bug 23, Ctrie: snapshots change: sizeless tokens share an address: `TestSnapshotNeverChanges`, `TestValuesWithoutSize`, `TestStressSnapshotChurn`.
+// Reported bug 24, go-memdb, go-immutable-radix, Consul: watches fire wrongly, miss the last change, leak: `TestWatchProtocols`, `TestStressWatch`, `TestWatchLeavesNothing`, `TestStressWait`.
+// Reported bug 25, client-go: wrong keys, remains of failures, empty sets in indexes: `TestIndexProtocols`, `TestByIndexSeveralValues`, `TestStressIndexes`, `TestRejected`, `TestIndexMemory`.
+// Reported bug 26, libcuckoo, junction, orcaman: odd, zero, large capacities hang: `TestT26_AnyNumberOfShards`, `TestT26_EmptyShardsAreSmall`, `TestInvalidShards`.
+// Reported bug 27, etcd, any map with versions: a key created again has an old version: `TestVersionsIncreaseForEver`, `TestStressVersions`, `TestStressRecreate`.
+// Reported bug 28, etcd: a watch of a prefix fires for the key at its end: `TestFilters`.
+// Reported bug 29, etcd: an event between list and watch is missed: `TestListThenWatch`, `TestListThenWatchProtocols`.
+// Reported bug 30, etcd: compaction is wrong by one: `TestCompaction`.
+// Reported bug 31, client-go: after "too old", the next list is too old again: `TestBeginAnewAfterCompaction`.
+// Reported bug 32, etcd: a slow watcher delays others, or the writers: `TestWatcherStalls`, `TestMatchingBlocks`.
 
 // Very many goroutines delete what a table has grown for, and create it again.
 func TestT2_ShrinkAndGrow(t *testing.T) {

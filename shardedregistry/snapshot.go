@@ -7,11 +7,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Snapshot is what all keys of a [Registry] held at one instant. It never
-// changes, many goroutines may use it, and it needs no closing: its memory
-// returns when nothing refers to it. It keeps the values that it contains, with
-// the index values and the deadline of each, and nothing else of the registry. The
-// zero Snapshot is empty.
+// Snapshot is what all keys of a [Registry] held at one instant. It never changes, many goroutines
+// may use it, and it needs no closing. It keeps the records that it contains, and nothing else of
+// the registry. The zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K, V]
 	revision Revision // see Revision
@@ -21,26 +19,21 @@ type Snapshot[K comparable, V any] struct {
 type contents[K comparable, V any] struct {
 	codec   keyCodec[K]
 	keys    []K
-	records []*record[K, V] // of the keys: live and plain
+	records []*record[K, V] // of the keys: live and undated
 	last    Version         // see Last
 
 	// table is of keys, and nil until somebody looks for one. Everybody reads.
 	table atomics.Pointer[keyTable]
 }
 
-// Snapshot returns what all keys hold at one instant during the call. Of the
-// changes that others make meanwhile, it contains those that take effect before
-// that instant and no others. It looks at every entity three times or a few
-// more.
+// Snapshot returns what all keys hold at one instant during the call. It looks at every entity
+// three times or a few more.
 //
-// Creations and deletions may wait for Snapshot, for the mutex of one hash
-// bucket at a time, as for a loop over All. Nothing else waits for it. While it
-// is being taken, each change costs two more compare-and-swaps, both of its own
-// new record, and 16 bytes, and takes effect a moment after its record is
-// stored. What a key held at the instant is kept until the call returns.
+// Only creations and deletions may wait for it, for one hash bucket at a time. While it is being
+// taken, each change costs two more compare-and-swaps, and what keys held is kept.
 //
-// Snapshot is blocking on the mutex of one hash bucket at a time. It takes
-// effect when its cut is made: see DESIGN.md.
+// Snapshot is blocking on one hash bucket at a time. It takes effect when its cut is made: see
+// DESIGN.md.
 func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 	rt := r.root.Load()
 	if rt == nil {
@@ -59,9 +52,8 @@ func snapshot[K comparable, V any](rt *root[K, V]) *Snapshot[K, V] {
 	return s
 }
 
-// Revision returns a revision up to which the snapshot contains all changes, or
-// what followed them, for [Registry.WatchFrom]. It may contain some that came
-// later, too. It is 0 if the registry is without Config.History.
+// Revision returns a revision up to which the snapshot contains all changes, and perhaps some later
+// ones, for [Registry.WatchFrom]; 0 without Config.History.
 func (s *Snapshot[K, V]) Revision() Revision { return s.revision }
 
 // Last returns a version that is at least that of each change that the snapshot
@@ -79,11 +71,8 @@ func (c *contents[K, V]) keep(only func(K) bool) {
 	}
 }
 
-// Get returns the value of key, and whether key is in the snapshot. Key is
-// normalised as in the registry.
-//
-// The first call of Get or Lookup makes an index of the keys, in time and
-// memory in proportion to their number.
+// Get returns the value of key, and whether key is in the snapshot. The first call of Get or Lookup
+// makes an index of the keys.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
 		return rec.value, true
@@ -91,8 +80,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Lookup returns what key held, with its version, and whether key is in the
-// snapshot.
+// Lookup returns what key held, with its version, and whether key is in the snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
 		return rec.entry(k.Key), true
@@ -135,10 +123,10 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Keys is All without values: it returns an iterator over the keys.
+// Keys is All without values.
 func (s *Snapshot[K, V]) Keys() iter.Seq[K] { return slices.Values(s.keys[:len(s.records)]) }
 
-// Entries is All with versions: it returns an iterator over what the keys held.
+// Entries is All with versions.
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {
@@ -228,7 +216,7 @@ func (rt *root[K, V]) follow(rec, dead *record[K, V]) {
 	}
 }
 
-// date returns the date of rec, which it sets if there is none. A plain record
+// date returns the date of rec, which it sets if there is none. An undated record
 // has date 0.
 func (rt *root[K, V]) date(rec *record[K, V]) uint64 {
 	d := rec.dated()
@@ -294,7 +282,7 @@ func (rt *root[K, V]) settle(rec *record[K, V]) (needed bool) {
 // collector is one call of Snapshot. It belongs to its goroutine.
 //
 // It joins the clock, so that from now on changes are dated; makes a cut; and looks
-// at every cell for what it held at the cut. Dates tell that, except of a plain
+// at every cell for what it held at the cut. Dates tell that, except of an undated
 // record: one that the previous look saw was there at the cut, but one that is
 // new may be older or younger than the cut. Then the collector makes another cut. So
 // it looks twice, and beyond that at most once for each change that was under way
@@ -308,14 +296,14 @@ type collector[K comparable, V any] struct {
 	cells []*cell[K, V]   // as last seen
 	heads []*record[K, V] // what the cells held when they were last read: before the next cut; nil: not yet
 
-	// exceptions has nil for a key that held its head at the cut, which is plain and alive. That
+	// exceptions has nil for a key that held its head at the cut, which is undated and alive. That
 	// is what most keys are. As long as the cell holds head, the record itself need not be
 	// read. It ends before the keys after which no exception was met.
 	exceptions []*exception[K, V]
 
 	last   Version // the highest version that was met
 	next   int     // the number of the key that comes next, if the order is that of the previous look
-	unsure bool    // whether a plain record was found that is new
+	unsure bool    // whether an undated record was found that is new
 }
 
 // exception is what a collector knows of a key that may have held something else than its head.
@@ -442,7 +430,7 @@ func (col *collector[K, V]) observe() {
 	}
 }
 
-// quiet reports whether key n has held rec, plain and alive, since the previous look.
+// quiet reports whether key n has held rec, undated and alive, since the previous look.
 func (col *collector[K, V]) quiet(n int, rec *record[K, V]) bool {
 	return rec == col.heads[n] && col.excepted(n) == nil
 }

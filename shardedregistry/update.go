@@ -9,17 +9,12 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Create stores value for key if key is absent, and returns its version. It
-// never overwrites: if key is present, the error is an [*ExistsError]. An
-// invalid key gives [ErrInvalidKey]. If key is absent, Config.Check and unique
-// indexes may reject the value. The key that is stored is what Config.Normalize
-// returns for key.
+// Create stores value for key if key is absent, and returns its version. It never overwrites: if
+// key is present, the error is an [*ExistsError].
 //
-// Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket; with indexes or TTL, and where it helps a
-// transaction, it may block on more, see [Config]. It takes effect when the
-// table stores the new entry, or, if key is present, when its record is read,
-// or, if a unique value is taken, when the record that has it is read.
+// Create is wait-free if it finds key present, and otherwise blocking on a hash bucket; with
+// indexes or TTL, and where it helps a transaction, see [Config]. It takes effect when the entry is
+// stored, or, if none is, when key, or the one that has its unique value, is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	rt, c, hash, old := r.replaceable(key)
 	switch {
@@ -143,27 +138,18 @@ func (t *target[K, V]) enlist(fresh *cell[K, V], rec *record[K, V]) (c *cell[K, 
 	return rt.constraints.enlist(*t, fresh, rec)
 }
 
-// GetOrCreate returns the value of key. If key is absent, it creates key with
-// what fn returns; created reports whether it did. If fn returns an error,
-// GetOrCreate returns that error as it is. Then, and when fn panics or calls
-// runtime.Goexit, nothing has changed. For an invalid key the error is
-// [ErrInvalidKey]. Config.Check and unique indexes may reject what fn returns.
+// GetOrCreate returns the value of key. If key is absent, it creates key with what fn returns;
+// created reports whether it did.
 //
-// Fn runs outside every lock on the caller's goroutine, at most once, and only
-// if key was found absent. Callers that find key absent together each run their
-// own function. If another operation creates key meanwhile, GetOrCreate drops
-// what fn has returned and returns the other value. So fn must not make
-// anything that has to be closed. Package oncecache runs a function exactly
-// once for a key and lets other callers wait for it. Fn may use the registry,
-// and may create key itself.
+// Callers that find key absent together each run their own function once, and all but one drop its
+// result. So fn must not make anything that has to be closed: package oncecache runs one function
+// for a key.
 //
 // GetOrCreate panics if fn is nil.
 //
-// GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket; with indexes or TTL, and where it helps
-// a transaction, it may block on more, see [Config]. It takes effect when the
-// table stores the new entry, or, if it creates none, when what it found was
-// read.
+// GetOrCreate is wait-free if it finds key present, and otherwise blocking on a hash bucket; with
+// indexes or TTL, and where it helps a transaction, see [Config]. It takes effect when the entry is
+// stored, or, if none is, when key is read.
 func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
@@ -192,22 +178,17 @@ func getOrCreate[K comparable, V any](t *target[K, V], fn func() (V, error)) (va
 	return rec.value, created, nil
 }
 
-// Update replaces the value of key by what fn returns for it, and returns what
-// key holds then. If key is absent, it returns [ErrNotFound]; for an invalid
-// key, [ErrInvalidKey]. If fn returns an error, Update returns that error as it
-// is. In all these cases, and when fn panics or calls runtime.Goexit, nothing
-// has changed. Config.Check and unique indexes may reject what fn returns.
+// Update replaces the value of key by what fn returns for it, and returns what key holds then. If
+// key is absent, it returns [ErrNotFound].
 //
-// Fn runs outside every lock on the caller's goroutine, and again if another
-// operation has changed key meanwhile. So it should have no effects, and must
-// not modify what its argument refers to. It may use the registry. If fn changes key itself, or has another goroutine do so,
-// each time it runs, and leaves it present, Update returns [ErrTooManyRetries].
+// Fn runs again if another operation has changed key meanwhile, and must not modify what its
+// argument refers to. If fn changes key itself, and leaves it present, each time it runs, Update
+// returns [ErrTooManyRetries].
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free; with indexes or TTL, and where it helps a
-// transaction, it may block, see [Config]. It takes effect when the new record is
-// stored, or, if it stores none, when what it found was read.
+// Update is lock-free; with indexes or TTL, and where it helps a transaction, see [Config]. It
+// takes effect when the record is stored, or, if none is, when key is read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -230,9 +211,10 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 }
 
 // replaceable begins the fast path that replaces the value of a present key, or creates it,
-// which needs a light root and no snapshot in progress. It returns the root, the cell of key,
-// with its hash, and its live record, or no record if the caller must take the slow path. If
-// the key has no cell, it returns the hash and no cell; without a hash, 0, it has not looked.
+// which needs a root that is open and plain, and no snapshot in progress. It returns the root,
+// the cell of key, with its hash, and its live record, or no record if the caller must take the
+// slow path. If the key has no cell, it returns the hash and no cell; without a hash, 0, it has
+// not looked.
 func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V]) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
@@ -403,15 +385,12 @@ func (t *target[K, V]) attemptCreate(a *change[K, V], fn func() error) (done boo
 	return created || err != nil, err
 }
 
-// UpdateIf stores value for key if key's version is version, and returns the
-// new version. If key has another version, the error is a [*ConflictError]; if
-// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has
-// the version, Config.Check and unique indexes may reject the value.
+// UpdateIf stores value for key if key's version is version, and returns the new version. If key
+// has another version, the error is a [*ConflictError]; if it is absent, [ErrNotFound].
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait and beside
-// transactions; with indexes or TTL, and where it helps a transaction,
-// it may block, see [Config]. It takes effect when the new record is stored, or,
-// if it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait and beside transactions; with
+// indexes or TTL, and where it helps a transaction, see [Config]. It takes effect when the record
+// is stored, or, if none is, when key is read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
@@ -491,14 +470,11 @@ func (t *target[K, V]) swapIf(c *cell[K, V], old, next *record[K, V]) (stored bo
 	return stored, err
 }
 
-// Put stores value for key, present or not, and returns its version. The only
-// errors are [ErrInvalidKey] and those by which Config.Check and unique indexes
-// reject the value.
+// Put stores value for key, present or not, and returns its version.
 //
-// Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket; with indexes or TTL, and where it helps a transaction,
-// it may block in both cases, see [Config]. It takes effect when the new record
-// or entry is stored, or, if it stores none, when what it found was read.
+// Put is lock-free if key is present, and otherwise blocking on a hash bucket; with indexes or TTL,
+// and where it helps a transaction, see [Config]. It takes effect when the record or entry is
+// stored, or, if none is, when key is read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
 	rt, c, hash, old := r.replaceable(key)
@@ -539,21 +515,15 @@ const (
 	DeleteOp
 )
 
-// Compute calls fn with the value of key and true, or, if key is absent, with a
-// zero value and false, and does what fn asks for: see [ComputeOp]. It returns
-// what key holds then, and whether key is present then. If fn returns an error,
-// Compute returns that error as it is, and nothing has changed. All that Update
-// says about fn holds here too: it runs outside every lock, and again if another
-// operation has changed key meanwhile. What fn decides about a value happens to
-// that value or not at all.
+// Compute calls fn with the value of key, and whether key is present, and does what fn asks for. It
+// returns what key holds then, and whether it is present. All that Update says about fn holds here
+// too.
 //
-// Compute panics if fn is nil, or asks for something else than these three; then
-// nothing has changed.
+// Compute panics if fn is nil, or asks for anything but a [ComputeOp].
 //
-// Compute is lock-free if it leaves or replaces the value of a present key, and
-// otherwise blocking on the mutex of a hash bucket; with indexes or TTL, and where it helps a transaction, it may block in all cases, see
-// [Config]. It takes effect when the new record or entry or the key's last
-// record is stored, or, if it changes nothing, when what it found was read.
+// Compute is lock-free if it leaves or replaces the value of a present key, and otherwise blocking
+// on a hash bucket; with indexes or TTL, and where it helps a transaction, see [Config]. It takes
+// effect when the record or entry is stored, or, if none is, when key is read.
 func (r *Registry[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp, error)) (entry Entry[K, V], present bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")
@@ -614,12 +584,11 @@ func compute[K comparable, V any](t *target[K, V], fn func(V, bool) (V, ComputeO
 	return entry, false, nil
 }
 
-// Clear deletes all keys, one after the other, and returns how many. Like a loop over
-// All it does not see one moment of the registry: it deletes every key that is
-// present throughout, and may miss one that is created meanwhile.
+// Clear deletes all keys, one after the other, and returns how many. It may miss a key that is
+// created meanwhile.
 //
-// Clear is blocking on the mutex of one hash bucket at a time; with indexes or TTL, and where it helps a transaction, it may block on more, see [Config]. It
-// takes effect, for each key, when the key's last record is stored.
+// Clear is blocking on one hash bucket at a time; with indexes or TTL, and where it helps a
+// transaction, see [Config]. It takes effect, for each key, when the key's last record is stored.
 func (r *Registry[K, V]) Clear() (deleted int) {
 	rt := r.root.Load()
 	if rt == nil {
@@ -635,34 +604,23 @@ func (r *Registry[K, V]) Clear() (deleted int) {
 	return deleted
 }
 
-// Replace makes the registry contain the keys that entries yields, with these values,
-// and no others. It first deletes the keys that entries has not yielded, and then
-// stores the values, one key after the other. If entries yields a key twice, the last
-// value counts.
+// Replace makes the registry contain what entries yields, and nothing else. It first deletes the
+// other keys, and then stores the values, one key after the other; of a key that is yielded twice,
+// the last. What others change meanwhile may stay.
 //
-// A key that is present stays as it is if equal, given its value and the one that
-// entries has yielded, returns true: it keeps its version, and no loop is told. Without
-// equal, if that is nil, every value is stored.
+// A key that is present stays as it is if equal returns true for its value and the one that entries
+// has yielded: it keeps its version, and no loop is told. If equal is nil, every value is stored.
 //
-// Others see the registry between two keys, and what they change meanwhile may stay. To
-// show a whole new state at one instant, make a new registry and store it in an
-// [atomic.Pointer]; to change a few keys at one instant, use [Registry.Transact].
-//
-// If a key is invalid, Replace returns a [*KeyError], and nothing has changed. A key
-// whose value is rejected keeps what it held, or stays absent; Replace goes on with the
-// others, and returns an error that joins a [*KeyError] for each. A value of a unique
-// index is taken as long as another key has it, also if that key gets another value
+// If a key is invalid, Replace returns a [*KeyError], and nothing has changed. A key whose value is
+// rejected stays as it was. Replace goes on, and returns an error that joins a [*KeyError] for
+// each. A unique value is taken as long as another key has it, also if that gets another value
 // later.
-//
-// Entries and equal run outside every lock, and may use the registry. If entries panics
-// or calls runtime.Goexit, nothing has changed; if equal does, the keys that come later
-// are as they were.
 //
 // Replace panics if entries is nil.
 //
-// Replace is blocking on the mutex of one hash bucket at a time; with indexes or TTL, and where it helps a transaction, it may block on more, see [Config]. It
-// takes effect, for each key, when the new record or entry or the key's last record is
-// stored, or, if it stays as it is, when its record is read.
+// Replace is blocking on one hash bucket at a time; with indexes or TTL, and where it helps a
+// transaction, see [Config]. It takes effect, for each key, when its record or entry is stored, or
+// else when it is read.
 func (r *Registry[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) bool) error {
 	if entries == nil {
 		panic("shardedregistry: Replace called with a nil iterator")

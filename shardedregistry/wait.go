@@ -14,24 +14,17 @@ type waitlist struct {
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
-// Wait returns what key holds as soon as its version is above since, and
-// [ErrNotFound] as soon as key is absent, unless since is 0. So with 0 it waits
-// until key is present; with the version that the caller knows, until key holds
-// something else. An invalid key gives [ErrInvalidKey] at once. If ctx is done
-// first, Wait returns its cause, see context.Cause. If it need not wait, it
-// returns the result even if ctx is done.
+// Wait returns what key holds as soon as its version is above since, and [ErrNotFound] as soon as
+// key is absent, unless since is 0. So with 0 it waits until key is present; with the version that
+// the caller knows, until key holds something else. If ctx is done while it waits, Wait returns
+// context.Cause.
 //
-// Wait looks at key when it is called and when key has changed. It may overlook
-// what key holds only briefly, and never overlooks what key holds in the end.
-//
-// Wait does not poll: it sleeps until key changes. While calls wait for other
-// keys, however many, a change of a key costs one look-up more.
+// Wait may overlook what key holds only briefly.
 //
 // Wait panics if ctx is nil.
 //
-// Wait is blocking: it waits for key or ctx, and, if it has to, for the mutex
-// of a hash bucket that it shares with other calls of Wait only. It takes
-// effect when the key's record is read, or as that of Lookup if key is absent.
+// Wait is blocking: it waits for key or ctx, and, if it has to, for a hash bucket that it shares
+// with other calls of Wait only. It takes effect when key is read.
 func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
 		panic("shardedregistry: Wait called with a nil context")

@@ -16,48 +16,27 @@ type Event[K comparable, V any] struct {
 	Value   V // the last one if Deleted
 	Version Version
 	Deleted bool
-	Expired bool // Deleted because its time to live was over: see Config.TTL
+	Expired bool // Deleted by Config.TTL
 }
 
-// Watch returns an iterator over the keys that change; [Registry.WatchFrom] yields
-// every single change. A loop over it begins to watch when it begins, and
-// sleeps while there is nothing to yield. It ends when its body leaves it, or
-// when ctx is done. Each loop watches anew.
+// Watch returns an iterator over the keys that change. A loop over it begins to watch when it
+// begins, sleeps while there is nothing to yield, and ends when its body leaves it or ctx is done.
 //
-// A change that takes effect after a loop has begun is yielded, unless the key
-// has changed again by the time the loop gets to it. Then the later change is
-// yielded in its place. So a loop may skip what a key held in between, and
-// never misses what it holds in the end, or that it was deleted. The versions
-// that it yields for a key increase. Changes of different keys come in no
-// particular order. A change from before the loop began is yielded only if the
-// call that made it had not returned by then.
+// A change that takes effect after a loop has begun is yielded, unless the key has changed again by
+// the time the loop gets to it. Then the later change is yielded in its place. So a loop may skip
+// what a key held in between, and never misses what it holds in the end, or that it was deleted.
+// The versions of a key increase; changes of different keys come in no particular order. A change
+// from before the loop began is yielded only if its call had not returned by then.
 //
-// No operation waits for a watcher, however long its body takes. What waits for
-// the loop is bounded by the number of keys that have changed, and not by the
-// number of changes: some 180 bytes for a key, and, while a deletion waits,
-// what the registry keeps for one entity. Until the loop ends it keeps as much
-// for each key that has changed and is present, and for up to as many, or 64,
-// that were deleted. To tell a loop of a change allocates 24 bytes, or nothing
-// if its key is already queued, and, the first time that its key changes, what
-// the loop keeps for it.
-//
-// A change takes time in proportion to the number of loops that are told of it;
-// other loops, and how many there are, do not matter. To begin or end a loop takes
-// as many steps as the logarithm of the number of loops with the same filter.
-//
-// The body runs outside every lock and may use the registry. Wherever it panics
-// or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
-// goroutine.
-//
-// With filters, the loop is told of the keys alone that one of them accepts. It is
-// not woken for other keys and keeps nothing of them, unless a filter is a
-// [Matching].
+// A loop keeps some 180 bytes for each key that has changed and is present, and for up to as many,
+// or 64, that were deleted. A change allocates 24 bytes for each loop that is told of it, unless
+// its key waits already.
 //
 // Watch panics if ctx is nil.
 //
-// Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
-// where a key was deleted, for the mutex of a hash bucket. It takes effect when
-// the loop begins, and, for each change, when the key's record is read.
+// Watch is wait-free; the loop is blocking: it waits for changes or ctx, and, where a key was
+// deleted, for a hash bucket. It takes effect when the loop begins, and, for each change, when the
+// key is read.
 func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch called with a nil context")
@@ -71,19 +50,13 @@ func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.S
 	}
 }
 
-// WatchSnapshot returns an iterator over what the registry holds and its
-// changes from then on. A loop over it yields a snapshot first, with no event,
-// also if the snapshot is empty; and then events, each with a nil snapshot. No
-// change is missed in between, and no event repeats what the snapshot contains.
-// So a caller that starts with the snapshot and applies the events has what
-// each key held at some moment, and, when nothing changes any more, what it
-// holds.
+// WatchSnapshot returns an iterator over what the registry holds and its changes from then on. A
+// loop yields a snapshot first, with no event, also if it is empty; and then events as Watch does,
+// each with a nil snapshot. No change is missed in between, and no event repeats what the snapshot
+// contains, or deletes what the loop has not shown.
 //
-// The events are those of Watch, without deletions of keys that the loop has
-// not shown. All else that Watch says holds here too. The loop keeps the keys
-// of the snapshot and their versions, and not the values. With filters, the
-// snapshot has only the keys that they accept; to take it still looks at every
-// entity.
+// The loop keeps keys and versions of the snapshot. With filters, that has only the keys that they
+// accept.
 //
 //	for state, event := range plans.WatchSnapshot(ctx) {
 //		if state != nil {
@@ -95,9 +68,10 @@ func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.S
 //		}
 //	}
 //
-// WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
-// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
-// each change, when the key's record is read.
+// WatchSnapshot panics if ctx is nil.
+//
+// WatchSnapshot is wait-free; the loop is blocking as those over Watch and Snapshot are. It takes
+// effect when the snapshot's cut is made, and, for each change, when the key is read.
 func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot called with a nil context")

@@ -7,13 +7,8 @@ import (
 	"strings"
 )
 
-// Filter says of which keys a loop over Watch, WatchSnapshot or WatchFrom is told.
-// It is made by [Keys], [Prefix] or [Matching]. A loop with several filters is
-// told of the keys that at least one of them accepts, and a loop without
-// filters of all keys.
-//
-// A filter may be used for any number of loops. The zero Filter accepts no
-// key.
+// Filter says of which keys a loop over Watch, WatchSnapshot or WatchFrom is told: those that at
+// least one of its filters accepts, or all if it has none. The zero Filter accepts no key.
 type Filter[K comparable] struct {
 	keys   []K             // of Keys
 	prefix string          // of Prefix
@@ -21,27 +16,18 @@ type Filter[K comparable] struct {
 	match  func(K) bool    // of Matching; else nil
 }
 
-// Keys returns a filter that accepts keys and no others. They are normalised
-// when a loop begins. A key that is invalid is never present, and is left out.
-// Without keys the filter accepts none, and a loop with it alone waits for its
-// context.
+// Keys returns a filter that accepts keys and no others. They are normalised when a loop begins;
+// invalid ones are left out. A change of another key costs a look-up, however many such loops there
+// are.
 //
-// A change of another key costs the same whether a registry has one such loop
-// or a thousand: a look-up of the key among those that are watched.
-//
-// Keys is wait-free. It takes effect at any moment: it reads and changes
-// nothing.
+// Keys is wait-free. It takes effect at any moment: it reads nothing.
 func Keys[K comparable](keys ...K) Filter[K] { return Filter[K]{keys: slices.Clone(keys)} }
 
-// Prefix returns a filter that accepts the keys that begin with prefix, byte by
-// byte, and prefix itself. It compares keys as they are stored, and does not
-// normalise prefix. An empty prefix accepts every key.
+// Prefix returns a filter that accepts the keys that begin with prefix, byte by byte, and prefix
+// itself. It compares keys as they are stored, and does not normalise prefix. A change of any key
+// costs a look-up for each length of watched prefixes.
 //
-// A change of any key costs a look-up for each different length of the prefixes
-// that loops watch, up to the length of the key, and not for each prefix.
-//
-// Prefix is wait-free. It takes effect at any moment: it reads and changes
-// nothing.
+// Prefix is wait-free. It takes effect at any moment: it reads nothing.
 func Prefix[K ~string](prefix K) Filter[K] {
 	return Filter[K]{prefix: string(prefix), as: prefixLength[K]{
 		length: len(prefix),
@@ -49,21 +35,13 @@ func Prefix[K ~string](prefix K) Filter[K] {
 	}}
 }
 
-// Matching returns a filter that accepts the keys for which match returns true.
-// Match is given keys as they are stored and must always return the same for a
-// key.
-//
-// Match runs on the goroutine of the loop, outside every lock, before the loop
-// yields a change, and, for WatchSnapshot, for each key of the snapshot. If it
-// panics or calls runtime.Goexit, the loop ends. A slow match delays its loop
-// and nobody else. So a change of any key costs as much as beside a loop
-// without filters, and what match rejects is dropped when the loop comes to
-// it. [Keys] and [Prefix] cost less.
+// Matching returns a filter that accepts the keys for which match returns true. Match is given keys
+// as they are stored and must always return the same for a key. It runs on the goroutine of the
+// loop, before that yields a change, and for each key of a snapshot. [Keys] and [Prefix] cost less.
 //
 // Matching panics if match is nil.
 //
-// Matching is wait-free. It takes effect at any moment: it reads and changes
-// nothing.
+// Matching is wait-free. It takes effect at any moment: it reads nothing.
 func Matching[K comparable](match func(K) bool) Filter[K] {
 	if match == nil {
 		panic("shardedregistry: Matching called with a nil function")

@@ -12,8 +12,7 @@ import (
 )
 
 // reported is how many bugs of others each package lists in its DESIGN.md, under
-// "Reported bugs of others", in the order of their numbers; atomicbreaker lists them at
-// their tests.
+// "Reported bugs of others", in the order of their numbers, or in comments of its tests.
 var reported = map[string]int{"atomicbreaker": 63, "cowchangeset": 22, "oncecache": 39, "shardedregistry": 32}
 
 var (
