@@ -13,7 +13,7 @@ var MaxAttempts = maxAttempts()
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
 	rt := r.install()
-	rt.hasher, rt.open = f, false
+	rt.hasher, rt.open, rt.light = f, false, false
 }
 
 // Shards returns the number of shards.

@@ -12,21 +12,19 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// constraints is what a registry asks of each value before it stores it. It is
-// immutable but for what is inside.
+// constraints are the indexes of a registry. They are immutable but for what is inside.
 type constraints[K comparable, V any] struct {
-	check   func(K, V) error // Config.Check, or nil
-	indexes []index[K, V]    // in the order of their names, those that are unique last
+	indexes []index[K, V] // in the order of their names, those that are unique last
 	values  table.Keys[string]
 	locks   *valueLocks // nil if no index is unique
 }
 
 // constraints returns the constraints, or nil if there are none.
 func (c *Config[K, V]) constraints() (*constraints[K, V], error) {
-	if c.Check == nil && len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
+	if len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
 		return nil, nil
 	}
-	cs := &constraints[K, V]{check: c.Check, values: table.NewKeys[string]()}
+	cs := &constraints[K, V]{values: table.NewKeys[string]()}
 	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
 		if c.Indexes[name] == nil {
 			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q]: must not be nil", name)
@@ -66,12 +64,7 @@ func (cs *constraints[K, V]) indexKey(index int, value string) indexKey {
 
 // indexKeys runs the user's functions on what is to be stored. It returns old if the
 // result is the same.
-func (cs *constraints[K, V]) indexKeys(key K, value V, old []indexKey) ([]indexKey, error) {
-	if cs.check != nil {
-		if err := cs.check(key, value); err != nil {
-			return nil, err
-		}
-	}
+func (cs *constraints[K, V]) indexKeys(key K, value V, old []indexKey) []indexKey {
 	var all []indexKey
 	for i := range cs.indexes {
 		for _, v := range cs.indexes[i].values(key, value) {
@@ -81,9 +74,9 @@ func (cs *constraints[K, V]) indexKeys(key K, value V, old []indexKey) ([]indexK
 	slices.SortFunc(all, indexKey.compare)
 	all = slices.Compact(all)
 	if slices.Equal(all, old) {
-		return old, nil // so that all becomes garbage, and the record shares old
+		return old // so that all becomes garbage, and the record shares old
 	}
-	return all, nil
+	return all
 }
 
 // pin pins k on those of index keys that are not in others, and unpin takes that back.

@@ -48,7 +48,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		return nil, err
 	}
 	rt := newRoot[K, V](n, config.Normalize)
-	rt.constraints, rt.expiry = cs, config.expiry()
+	rt.check, rt.constraints, rt.expiry = config.Check, cs, config.expiry()
 	if history != 0 {
 		rt.history = newChangelog[K, V](history)
 	}

@@ -14,9 +14,10 @@ type root[K comparable, V any] struct {
 	keyCodec[K]
 	shift uint8 // of a hash, to leave the index of a shard
 
-	// open and plain let an operation take its fast path: keys are stored as they are
-	// given; records have no ext, unless a snapshot is being taken.
-	open, plain bool
+	// open says that keys are stored as they are given, plain that records have no ext unless
+	// a snapshot is being taken, and light both, and that nothing is checked: then operations
+	// take their fast paths.
+	open, plain, light bool
 
 	// cells has the cell of each key, for a while also after the key's deletion. It
 	// begins with what every operation reads, and ends with a cache line that some
@@ -24,7 +25,8 @@ type root[K comparable, V any] struct {
 	cells table.Cells[K, cell[K, V]]
 	_     atomics.CacheLinePad
 
-	constraints *constraints[K, V] // nil if there are no indexes and nothing is checked
+	check       func(K, V) error   // Config.Check, or nil
+	constraints *constraints[K, V] // nil if there are no indexes
 	shards      []atomics.Pointer[shard]
 
 	// clock says which snapshots are being taken, and is nil until the first.
@@ -59,11 +61,12 @@ func newRoot[K comparable, V any](n int, normalize func(K) (K, error)) *root[K, 
 	return rt
 }
 
-// ease sets open and plain, by which operations choose their fast path. It is called
+// ease sets open, plain and light, by which operations choose their paths. It is called
 // when all that they depend on was set.
 func (rt *root[K, V]) ease() {
 	rt.open = rt.normalize == nil && !rt.keys.Dynamic()
 	rt.plain = rt.constraints == nil && rt.history == nil && rt.expiry == nil
+	rt.light = rt.open && rt.plain && rt.check == nil
 }
 
 // len adds the counters of the shards.

@@ -211,15 +211,14 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 }
 
 // replaceable begins the fast path that replaces the value of a present key, or creates it,
-// which needs a root that is open and plain, and no snapshot in progress. It returns the root,
-// the cell of key, with its hash, and its live record, or no record if the caller must take the
+// which needs a light root, and no snapshot in progress. It returns the root, the cell of key, with its hash, and its live record, or no record if the caller must take the
 // slow path. If the key has no cell, it returns the hash and no cell; without a hash, 0, it has
 // not looked.
 func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V]) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
 	}
-	if !rt.open || !rt.plain || rt.snapshotting() {
+	if !rt.light || rt.snapshotting() {
 		return rt, nil, 0, nil
 	}
 	if c, hash = rt.cells.Find(&rt.keys, key); c == nil {
@@ -337,19 +336,22 @@ func (t *target[K, V]) attempt(a *change[K, V], fn func() error) (done bool, err
 
 // isPlain reports whether rec, a draft, needs nothing of prepare but its word. Callers
 // that update ask it, to save a call.
-func (rt *root[K, V]) isPlain(rec *record[K, V]) bool { return rt.plain && !rec.isDated() }
+func (rt *root[K, V]) isPlain(rec *record[K, V]) bool {
+	return rt.plain && rt.check == nil && !rec.isDated()
+}
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
-// first record of a cell. With constraints or a time to live it runs the user's functions,
+// first record of a cell. With a check, indexes or a time to live it runs the user's functions,
 // so its caller holds no lock; an error is theirs.
 func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
 	rec.link(old, m)
-	if rt.constraints != nil {
-		keys, err := rt.constraints.indexKeys(k.Key, rec.value, old.indexKeys())
-		if err != nil {
+	if rt.check != nil {
+		if err := rt.check(k.Key, rec.value); err != nil {
 			return err
 		}
-		rec.ext().keys = keys
+	}
+	if rt.constraints != nil {
+		rec.ext().keys = rt.constraints.indexKeys(k.Key, rec.value, old.indexKeys())
 	}
 	if rt.expiry != nil {
 		rt.expiry.grant(k.Key, rec, old)
