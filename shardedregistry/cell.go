@@ -281,7 +281,7 @@ func (rt *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[K, V]) 
 // whether a watcher will look at k. Several calls do no harm.
 func (rt *root[K, V]) tell(k hkey[K], c *cell[K, V], rec *record[K, V]) (awaited bool) {
 	if rt.history != nil {
-		rt.history.remember(rt, c.named(k.Hash), rec)
+		rt.history.remember(c.named(k.Hash), rec)
 	}
 	if s := rt.subscribers.Load(); s != nil {
 		awaited = rt.notify(s, k)
@@ -295,7 +295,7 @@ func (rt *root[K, V]) tell(k hkey[K], c *cell[K, V], rec *record[K, V]) (awaited
 // remembered in their order.
 func (rt *root[K, V]) recall(k hkey[K], c *cell[K, V], rec *record[K, V]) {
 	if rt.history != nil && rec.ext().revision.Load() == 0 {
-		rt.history.remember(rt, c.named(k.Hash), rec)
+		rt.history.remember(c.named(k.Hash), rec)
 	}
 }
 

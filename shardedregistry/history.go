@@ -76,7 +76,7 @@ func (l *changelog[K, V]) revision() Revision { return Revision(l.last.Load()) }
 // the changes up to there finished, and then finds whether this one is among them. All wake
 // the loops, as another caller may have stalled before. It is retried only when another change
 // was appended.
-func (l *changelog[K, V]) remember(rt *root[K, V], k hkey[K], rec *record[K, V]) {
+func (l *changelog[K, V]) remember(k hkey[K], rec *record[K, V]) {
 	for mine := (&remembered[K, V]{key: k, rec: rec}); ; {
 		last := l.last.Load()
 		if rec.ext().revision.Load() != 0 {
@@ -86,19 +86,19 @@ func (l *changelog[K, V]) remember(rt *root[K, V], k hkey[K], rec *record[K, V])
 		slot := l.slot(mine.revision)
 		switch there := slot.Load(); {
 		case there != nil && there.revision == mine.revision:
-			l.finish(rt, there)
+			l.finish(there)
 			continue
 		case there != nil && there.revision > mine.revision || !slot.CompareAndSwap(there, mine):
 			continue
 		}
-		l.finish(rt, mine)
+		l.finish(mine)
 		break
 	}
 	l.waker.Wake()
 }
 
 // finish makes a change, which is in its slot, the last one, unless it was.
-func (l *changelog[K, V]) finish(rt *root[K, V], change *remembered[K, V]) {
+func (l *changelog[K, V]) finish(change *remembered[K, V]) {
 	change.rec.ext().revision.CompareAndSwap(0, uint64(change.revision))
 	l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision))
 }
@@ -109,7 +109,7 @@ func (l *changelog[K, V]) oldest() Revision {
 }
 
 // after returns the change after revision at, or nil if there is none yet.
-func (l *changelog[K, V]) after(rt *root[K, V], at Revision) (*remembered[K, V], error) {
+func (l *changelog[K, V]) after(at Revision) (*remembered[K, V], error) {
 	switch last := l.revision(); {
 	case at < l.start || at > last:
 		return nil, &UnknownRevisionError{at}
@@ -118,7 +118,7 @@ func (l *changelog[K, V]) after(rt *root[K, V], at Revision) (*remembered[K, V],
 	}
 	change := l.slot(at + 1).Load()
 	if change.revision != at+1 {
-		l.finish(rt, change) // so that oldest counts it
+		l.finish(change) // so that oldest counts it
 		return nil, &CompactedError{at, l.oldest()}
 	}
 	return change, nil
@@ -198,7 +198,6 @@ func (c *remembered[K, V]) event() Change[K, V] {
 
 // revisionReader is a loop over WatchFrom. It belongs to the loop's goroutine.
 type revisionReader[K comparable, V any] struct {
-	root     *root[K, V]
 	log      *changelog[K, V]
 	interest interest[K]
 	at       Revision // of the last change that it has read
@@ -207,7 +206,7 @@ type revisionReader[K comparable, V any] struct {
 }
 
 func newRevisionReader[K comparable, V any](rt *root[K, V], after Revision, in interest[K]) *revisionReader[K, V] {
-	rr := &revisionReader[K, V]{root: rt, log: rt.history, interest: in, at: after, begun: after != 0}
+	rr := &revisionReader[K, V]{log: rt.history, interest: in, at: after, begun: after != 0}
 	if !rr.begun {
 		rr.at = rr.log.oldest()
 	}
@@ -229,7 +228,7 @@ func (rr *revisionReader[K, V]) bookmark() Revision {
 // next returns the next change to yield, or nil if there is none yet or a bookmark is due.
 func (rr *revisionReader[K, V]) next() (*remembered[K, V], error) {
 	for {
-		change, err := rr.log.after(rr.root, rr.at)
+		change, err := rr.log.after(rr.at)
 		if !rr.begun && errors.Is(err, ErrCompacted) { // before it has seen anything: it begins with what is left
 			rr.at = rr.log.oldest()
 			rr.yielded = rr.at

@@ -28,8 +28,8 @@ import (
 // dropped, Repair writes that the changesets which began in them were pruned.
 //
 // Repair fails and changes nothing if no usable changeset would be left, as when the only
-// header is damaged; that error wraps the *CorruptError. It returns ErrLocked if the
-// journal is open.
+// header is damaged; that error wraps the *CorruptError. So it does if a file .damaged of an
+// earlier repair is in the way. It returns ErrLocked if the journal is open.
 //
 // After any crash that interrupts it, Repair can be called again, and nothing is lost.
 // Undo takes a repair back, and a segment that is found again, as in a backup, can be put
@@ -87,6 +87,9 @@ func repair(f folder) (Repaired, error) {
 	if err != nil || p.Damage == nil {
 		return Repaired{}, err
 	}
+	if err := p.free(f); err != nil {
+		return Repaired{}, err
+	}
 	last := p.left[len(p.left)-1]
 	if p.cut > 0 {
 		if err := p.save(f, last.name()); err != nil {
@@ -129,6 +132,30 @@ func repair(f folder) (Repaired, error) {
 		}
 	}
 	return p.Repaired, f.Sync()
+}
+
+// free returns an error if a segment would be moved over one that an earlier repair has taken
+// out: that is a version of its own.
+func (p *repairPlan) free(f folder) error {
+	_, _, strange, err := list(f)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(p.aside)+len(p.Lost))
+	for _, s := range p.aside {
+		names = append(names, s.name()+damaged)
+	}
+	for _, g := range p.Lost {
+		if g.SHA256 != "" {
+			names = append(names, fileName(g.Segment)+damaged)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(strange, name) {
+			return fmt.Errorf("journal: %s is there from an earlier repair: move it to another place first", name)
+		}
+	}
+	return nil
 }
 
 // damaged is the suffix of a segment that was taken out.

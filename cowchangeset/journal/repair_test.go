@@ -378,6 +378,23 @@ func TestRepairRefuses(t *testing.T) {
 	}
 }
 
+// What an earlier repair has taken out is not overwritten, if the segment was put back from
+// elsewhere and is damaged again.
+func TestRepairKeepsEarlierRepairs(t *testing.T) {
+	whole, _ := three(t)
+	m := damaged(whole, 2, 50)
+	must(t, second(journal.RepairOn(m)))
+	m.put(2, whole.segment(2).data)
+	m = damaged(m, 2, 60)
+	before := m.bytes()
+	if _, err := journal.RepairOn(m); err == nil || !strings.Contains(err.Error(), ".damaged is there from an earlier repair") || !bytes.Equal(m.bytes(), before) {
+		t.Errorf("error %v", err)
+	}
+	delete(m.files, journal.SegmentName(2)+".damaged")
+	must(t, second(journal.RepairOn(m)))
+	equal(t, len(load(t, on(t, m))), 2)
+}
+
 // On a disk: a directory, whose lock is respected.
 func TestRepairOnDisk(t *testing.T) {
 	path := newPath(t)
