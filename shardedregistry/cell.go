@@ -105,7 +105,7 @@ func (rt *root[K, V]) resolved(rec *record[K, V]) *record[K, V] {
 	if !rec.intent() {
 		return rec
 	}
-	return rec.ext().use.outcome()
+	return rec.use().outcome()
 }
 
 // held returns what c holds, dead or alive, or nil if it holds nothing yet, or never.
@@ -127,7 +127,7 @@ func (c *cell[K, V]) cleared(rec *record[K, V]) *record[K, V] {
 	if !rec.intent() {
 		return rec
 	}
-	rec.ext().use.finish()
+	rec.use().finish()
 	return c.rec.Load()
 }
 
@@ -183,7 +183,7 @@ func (rt *root[K, V]) replaceableCell(rec *record[K, V]) bool {
 // holds rec, may be replaced.
 func (rt *root[K, V]) helpReplace(k hkey[K], c *cell[K, V], rec *record[K, V]) {
 	if rec.intent() {
-		rec.ext().use.finish()
+		rec.use().finish()
 		return
 	}
 	rt.date(rec)

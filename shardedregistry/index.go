@@ -100,7 +100,7 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := r.indexed("ByIndex", index)
 	found := query[K, V]{rt, cs, cs.indexKey(number, value)}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(k hkey[K], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
+		found.each(found.keys(), func(k hkey[K], rec *record[K, V]) bool { return yield(rec.entry(k.Key)) })
 	}
 }
 
@@ -108,17 +108,33 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 //
 // LookupBy panics if the registry has no unique index of that name.
 //
-// LookupBy is wait-free. It takes effect when the key is read, or, if there is none, when the index
+// LookupBy is lock-free. It takes effect when the key is read, or, if there is none, when the index
 // is read or the last key has lost the value.
 func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
 	rt, cs, number := r.indexed("LookupBy", index)
 	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K, V]{rt, cs, cs.indexKey(number, value)}.each(func(k hkey[K], rec *record[K, V]) bool {
-		entry, ok = rec.entry(k.Key), true
-		return false
-	})
+	// A transaction may move the value from a key that is read later to one that was read before.
+	// The one that gains it is pinned first, which changes the set, while the value's lock is held.
+	// So if two passes find the same set, at most one key has gained the value since before the
+	// first, and during one of them none has.
+	q := query[K, V]{rt, cs, cs.indexKey(number, value)}
+	var before *postings[K]
+	for keys := q.keys(); keys != nil; { // twice, but for writers that change the set
+		q.each(keys, func(k hkey[K], rec *record[K, V]) bool {
+			entry, ok = rec.entry(k.Key), true
+			return false
+		})
+		if ok {
+			break
+		}
+		now := q.keys()
+		if before == keys && keys == now {
+			break
+		}
+		before, keys = keys, now
+	}
 	return entry, ok
 }
 
@@ -135,7 +151,8 @@ func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 		for value := range cs.indexes[number].lists.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K, V]{rt, cs, indexKey{number, value}}.each(func(hkey[K], *record[K, V]) bool { had = true; return false })
+			q := query[K, V]{rt, cs, indexKey{number, value}}
+			q.each(q.keys(), func(hkey[K], *record[K, V]) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -161,14 +178,18 @@ type query[K comparable, V any] struct {
 	key         indexKey
 }
 
-// each yields the keys that have the index key, with their records.
-//
-// The keys that were pinned when it began include all that had it then. The record
-// shows whether a key has lost it since.
-func (q query[K, V]) each(yield func(hkey[K], *record[K, V]) bool) {
+// keys returns the keys that are pinned now.
+func (q query[K, V]) keys() *postings[K] {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
-	keys := q.constraints.indexes[q.key.index].on(q.key.value)
+	return q.constraints.indexes[q.key.index].on(q.key.value)
+}
+
+// each yields those of the keys that have the index key, with their records.
+//
+// The keys that were pinned include all that had it then. The record shows whether a key has
+// lost it since.
+func (q query[K, V]) each(keys *postings[K], yield func(hkey[K], *record[K, V]) bool) {
 	keys.all(func(one posting[K]) bool {
 		// LP(ByIndex): the record is read.
 		// LP(LookupBy): the record is read.
@@ -199,7 +220,7 @@ type valueLockSet uint64
 func (cs *constraints[K, V]) swap(t target[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) (stored bool, err error) {
 	keys, others := next.indexKeys(), old.indexKeys()
 	held := cs.lock(keys, others)
-	if by := cs.rival(t.root, keys, others); by != nil {
+	if by := cs.rival(t.root, keys, others, nil); by != nil {
 		cs.unlock(held)
 		if c.rec.Load() != old {
 			return false, nil // the error would depend on a record that is no longer there
@@ -220,7 +241,7 @@ func (cs *constraints[K, V]) enlist(t target[K, V], fresh *cell[K, V], rec *reco
 	rt, k, keys := t.root, t.key, rec.indexKeys()
 	held := cs.lock(keys, nil)
 	for { // at most once for each index key, which nobody gains meanwhile
-		by := cs.rival(rt, keys, nil)
+		by := cs.rival(rt, keys, nil, nil)
 		if by == nil {
 			break
 		}
@@ -290,14 +311,18 @@ func (by *rival[K, V]) taken() error {
 }
 
 // rival returns a key that has one of the unique values among index keys that are not
-// in others, or nil. It is not the caller's key, unless that has changed meanwhile.
-func (cs *constraints[K, V]) rival(rt *root[K, V], keys, others []indexKey) (found *rival[K, V]) {
+// in others, or nil. It is not the caller's key, unless that has changed meanwhile, and none
+// that tx uses, which is nil outside of transactions.
+func (cs *constraints[K, V]) rival(rt *root[K, V], keys, others []indexKey, tx *transaction[K, V]) (found *rival[K, V]) {
 	missing(keys, others, func(t indexKey) {
 		x := &cs.indexes[t.index]
 		if found != nil || !x.unique {
 			return
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
+			if tx != nil && tx.known(one.key.Key) != nil {
+				return true
+			}
 			if c := rt.holder(one.key, t); c != nil {
 				found = &rival[K, V]{x.name, t, c.named(one.key.Hash)}
 			}

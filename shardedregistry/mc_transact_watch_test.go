@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -148,7 +149,15 @@ func TestTransactWaited(t *testing.T) {
 
 // What is found by an index, and that no two keys have a unique value.
 func TestTransactIndexes(t *testing.T) {
-	swaps := transacts("Put(a, 2), Delete(b)", func(tx model.TxOps) any {
+	swaps := transacts("Put(a, 2), Put(b, 1)", func(tx model.TxOps) any {
+		tx.Put("a", 2)
+		return tx.Put("b", 1)
+	})
+	swapsBack := transacts("Put(a, 1), Put(b, 2)", func(tx model.TxOps) any {
+		tx.Put("a", 1)
+		return tx.Put("b", 2)
+	})
+	renames := transacts("Put(a, 2), Delete(b)", func(tx model.TxOps) any {
 		tx.Put("a", 2)
 		return results(tx.Delete("b"))
 	})
@@ -167,14 +176,23 @@ func TestTransactIndexes(t *testing.T) {
 		config  model.RegistryConfig
 		first   []call
 		threads threads
+		cfg     mc.Config
 	}{
-		{"found", byDigits, plainDigits, a1b1, threads{{gains("a", 2)}, {by("1"), by("2")}, {put(3)}}},
-		{"deleted", byDigits, plainDigits, a1b1, threads{{transacts("Delete(a)", func(tx model.TxOps) any { return results(tx.Delete("a")) })}, {by("1")}, {put(3)}}},
-		{"unique", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("b", 2)}, {put(2)}, {unique("2")}}},
-		{"unique, two gain", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("a", 2)}, {other(create(2))}, {unique("2")}}},
-		{"unique, two transactions", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("a", 2)}, {gains("b", 2)}}},
-		{"unique, freed", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{gains("a", 3)}, {other(put(1))}, {unique("1")}}},
-		{"unique, freed in the same", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{swaps}, {unique("2")}, {other(remove)}}},
+		{"found", byDigits, plainDigits, a1b1, threads{{gains("a", 2)}, {by("1"), by("2")}, {put(3)}}, bounded},
+		{"deleted", byDigits, plainDigits, a1b1, threads{{transacts("Delete(a)", func(tx model.TxOps) any { return results(tx.Delete("a")) })}, {by("1")}, {put(3)}}, bounded},
+		{"unique", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("b", 2)}, {put(2)}, {unique("2")}}, bounded},
+		{"unique, two gain", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("a", 2)}, {other(create(2))}, {unique("2")}}, bounded},
+		{"unique, two transactions", byUniqueDigits, uniqueDigits, []call{put(1)}, threads{{gains("a", 2)}, {gains("b", 2)}}, bounded},
+		{"unique, freed", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{gains("a", 3)}, {other(put(1))}, {unique("1")}}, bounded},
+		{"unique, freed in the same", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{renames}, {unique("2")}, {other(remove)}}, bounded},
+		{"unique, swapped", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{swaps}, {unique("1"), unique("2")}}, mc.Config{Mode: mc.Bounded, Preemptions: 3}},
+		{"unique, swapped and back", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{swaps, swapsBack}, {unique("1")}}, mc.Config{Mode: mc.Bounded, Preemptions: 3}},
+		{"unique, swapped with one that is pinned", func() registry {
+			r := indexed(uniqueDigits)
+			shardedregistry.Pinned(r, "b", "digit", "1") // as of a transaction that is about to unpin b
+			return r
+		}, uniqueDigits, []call{put(1), other(create(2))}, threads{{swaps}, {unique("1")}}, mc.Config{Mode: mc.Bounded, Preemptions: 3}},
+		{"unique, swapped and taken", byUniqueDigits, uniqueDigits, []call{put(1), other(create(2))}, threads{{swaps}, {other(put(3))}, {put(2)}}, bounded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(r registry) registry {
@@ -185,11 +203,15 @@ func TestTransactIndexes(t *testing.T) {
 			}
 			config := tt.config
 			config.Shards = 2
-			mc.Linearizable(t, bounded, mc.Program[registry]{
+			after := []call{lookup, other(lookup), size, linked, by("1"), by("2"), remove, other(remove), pins}
+			if strings.HasSuffix(tt.name, "pinned") {
+				after = after[:len(after)-1]
+			}
+			mc.Linearizable(t, tt.cfg, mc.Program[registry]{
 				New:     func() registry { return prepared(tt.fresh()) },
 				Model:   func() registry { return prepared(model.NewRegistry(config)) },
 				Threads: tt.threads,
-				After:   []call{lookup, other(lookup), size, linked, by("1"), by("2"), remove, other(remove), pins},
+				After:   after,
 			})
 		})
 	}

@@ -45,8 +45,6 @@ type ext[K comparable, V any] struct {
 	keys []indexKey
 
 	lease lease // of a live record, with Config.TTL
-
-	use *use[K, V] // of an intent; nil in a record
 }
 
 // extended is a record with its ext.
@@ -106,8 +104,14 @@ func (r *record[K, V]) dated() *ext[K, V] {
 // ext returns what r has besides its value. It is called only where r has an ext.
 func (r *record[K, V]) ext() *ext[K, V] {
 	// Safety: r is the first field of an extended: extend alone makes dated records, and
-	// all records of a registry that is not plain; a use begins with its intent.
+	// all records of a registry that is not plain.
 	return &(*extended[K, V])(unsafe.Pointer(r)).parts
+}
+
+// use returns what the transaction knows whose intent r is.
+func (r *record[K, V]) use() *use[K, V] {
+	// Safety: r is the first field of a use: no other record has the word of an intent.
+	return (*use[K, V])(unsafe.Pointer(r))
 }
 
 // indexKeys returns what a record is found by: nothing, if r is nil or dead. It is called only

@@ -333,11 +333,10 @@ func TestTransactRejected(t *testing.T) {
 		do   func(*tx)
 		want string
 	}{
-		"Check":                {func(tx *tx) { tx.Put("c", 3); tx.Put("a", -1) }, "negative"},
-		"taken":                {func(tx *tx) { tx.Put("c", 3); tx.Put("d", 2) }, `shardedregistry: value of a unique index is taken: value "2" by b`},
-		"taken by what leaves": {func(tx *tx) { tx.Put("c", 2); tx.Delete("b") }, `shardedregistry: value of a unique index is taken: value "2" by b`},
-		"swapped":              {func(tx *tx) { tx.Put("a", 2); tx.Put("b", 1) }, `shardedregistry: value of a unique index is taken: value "`},
-		"twice":                {func(tx *tx) { tx.Put("c", 7); tx.Put("d", 7) }, `shardedregistry: value of a unique index is taken: value "7" by `},
+		"Check":               {func(tx *tx) { tx.Put("c", 3); tx.Put("a", -1) }, "negative"},
+		"taken":               {func(tx *tx) { tx.Put("c", 3); tx.Put("d", 2) }, `shardedregistry: value of a unique index is taken: value "2" by b`},
+		"taken by what stays": {func(tx *tx) { tx.Lookup("b"); tx.Put("a", 2) }, `shardedregistry: value of a unique index is taken: value "2" by b`},
+		"twice":               {func(tx *tx) { tx.Put("c", 7); tx.Put("d", 7) }, `shardedregistry: value of a unique index is taken: value "7" by `},
 	} {
 		err := r.Transact(func(tx *tx) error { tt.do(tx); return nil })
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
@@ -350,16 +349,45 @@ func TestTransactRejected(t *testing.T) {
 			t.Errorf("%s: %s is left", name, got)
 		}
 	}
-	if err := r.Transact(func(tx *tx) error { tx.Put("a", 1); tx.Put("b", 3); return tx.Put("c", 4) }); err != nil {
-		t.Error(err)
-	}
-	if e, ok := r.LookupBy("value", "4"); !ok || e.Key != "c" {
-		t.Errorf("LookupBy = %v, %v", e, ok)
+}
+
+// Unique values are checked for what the keys hold afterwards.
+func TestTransactMovesUniqueValues(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(*tx)
+		want string
+	}{
+		"swapped":    {func(tx *tx) { tx.Put("a", 2); tx.Put("b", 1) }, "a2 b1 c3"},
+		"in a ring":  {func(tx *tx) { tx.Put("a", 2); tx.Put("b", 3); tx.Put("c", 1) }, "a2 b3 c1"},
+		"passed on":  {func(tx *tx) { tx.Put("a", 2); tx.Put("b", 3); tx.Put("c", 4) }, "a2 b3 c4"},
+		"renamed":    {func(tx *tx) { tx.Delete("b"); tx.Put("d", 2) }, "a1 d2 c3"},
+		"kept":       {func(tx *tx) { tx.Put("a", 1); tx.Put("b", 4) }, "a1 b4 c3"},
+		"taken back": {func(tx *tx) { tx.Put("a", 2); tx.Delete("b"); tx.Put("a", 4); tx.Put("b", 2) }, "a4 b2 c3"},
+	} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+			UniqueIndexes: map[string]func(string, int) []string{"value": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }},
+		})
+		mustPut(t, r, "a", 1)
+		mustPut(t, r, "b", 2)
+		mustPut(t, r, "c", 3)
+		if err := r.Transact(func(tx *tx) error { tt.do(tx); return nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range strings.Fields(tt.want) {
+			key, value := want[:1], want[1:]
+			if e, ok := r.LookupBy("value", value); !ok || e.Key != key || fmt.Sprint(e.Value) != value {
+				t.Errorf("%s: LookupBy(%s) = %v, %v, want %s", name, value, e, ok, key)
+			}
+		}
+		if _, keys, pins := shardedregistry.Pins(r); r.Len() != 3 || keys != 3 || pins != 3 {
+			t.Errorf("%s: %d keys with %d pins of %d are left", name, r.Len(), pins, keys)
+		}
 	}
 }
 
 func TestTransactionSize(t *testing.T) {
-	if n := shardedregistry.TransactionSize(); n > 288 {
-		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 288", n)
+	if n := shardedregistry.TransactionSize(); n > 192 {
+		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 192", n)
 	}
 }

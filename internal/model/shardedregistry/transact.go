@@ -40,7 +40,7 @@ func (r *Registry) Transact(fn func(TxOps) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	for _, validate := range []func(string, int) error{r.validate, r.unique, tx.unique} {
+	for _, validate := range []func(string, int) error{r.validate, tx.unique} {
 		for _, key := range tx.order {
 			if w, ok := tx.written[key]; ok && w.Version != 0 {
 				if err := validate(key, w.Value); err != nil {
@@ -76,12 +76,22 @@ func (r *Registry) Transact(fn func(TxOps) error) error {
 	return nil
 }
 
-// unique returns an error if another key gains a unique value too.
+// unique returns an error if another key has one of the unique values afterwards.
 func (tx *tx) unique(key string, v int) error {
+	after := map[string]int{}
+	for other, e := range tx.r.live {
+		after[other] = e.Value
+	}
+	for other, w := range tx.written {
+		if after[other] = w.Value; w.Version == 0 {
+			delete(after, other)
+		}
+	}
+	delete(after, key)
 	for index := range tx.r.config.UniqueIndexes {
 		for _, value := range tx.r.values(index, key, v) {
-			for other, w := range tx.written {
-				if other != key && w.Version != 0 && slices.Contains(tx.r.values(index, other, w.Value), value) {
+			for other, w := range after {
+				if slices.Contains(tx.r.values(index, other, w), value) {
 					return &shardedregistry.UniqueError{Index: index, Value: value, Key: other}
 				}
 			}
