@@ -11,14 +11,14 @@ import (
 // has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment,
 // besides what it has stored itself. If a key that it has used changes before the instant, Transact
 // runs fn again. What fn changes by other methods takes effect at once; if that is a key that it
-// also uses here, Transact returns [ErrTooManyRetries] in the end.
+// uses here too, Transact returns [ErrTooManyRetries].
 //
 // Loops and Wait tell of each key by itself, when all have changed.
 //
-// Unique values are checked for what the keys hold afterwards: two keys may swap theirs.
+// Unique values are checked for what the keys hold afterwards: two keys may swap theirs. Fn cannot
+// read an index: for a quota, keep a count in a key (example of Put).
 //
-// When a key that fn has read has changed, the next method that reads another ends fn by a panic,
-// which Transact recovers.
+// If a key that fn has read has changed, its next read ends fn by a panic, which Transact recovers.
 //
 // It takes some three times as long as an Update of each key.
 //
@@ -43,8 +43,8 @@ func transact[K comparable, V any](rt *root[K, V], fn func(*Tx[K, V]) error) err
 }
 
 // Tx is the argument of the function that [Registry.Transact] runs, and belongs to its goroutine.
-// Its methods panic when the function has ended, and those of the zero Tx always do. To use n keys
-// takes a time in proportion to n²: with 1,000 keys some milliseconds.
+// Its methods panic when the function has ended, and those of the zero Tx always do. N keys take a
+// time in proportion to n²: 1,000 some milliseconds.
 type Tx[K comparable, V any] struct {
 	_ atomics.NoCopy
 	transaction[K, V]
