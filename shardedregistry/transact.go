@@ -43,7 +43,7 @@ func transact[K comparable, V any](rt *root[K, V], fn func(*Tx[K, V]) error) err
 }
 
 // Tx is the argument of the function that [Registry.Transact] runs, and belongs to its goroutine.
-// Its methods panic when the function has ended, and those of the zero Tx always do. N keys take a
+// Its methods panic when the function has ended, and those of the zero Tx always do. N keys take
 // time in proportion to n²: 1,000 some milliseconds.
 type Tx[K comparable, V any] struct {
 	_ atomics.NoCopy
