@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -42,23 +41,4 @@ func ExampleRegistry_Replace() {
 	// /new news
 	// /shop store
 	// 1
-}
-
-// A whole new state at one instant is a new registry behind a pointer.
-func ExampleRegistry_Replace_atomically() {
-	type registry = shardedregistry.Registry[string, string]
-	var routes atomic.Pointer[registry]
-	load := func(file map[string]string) error {
-		next := new(registry)
-		if err := next.Replace(maps.All(file), nil); err != nil {
-			return err
-		}
-		routes.Store(next) // readers see all of it or nothing
-		return nil
-	}
-	load(map[string]string{"/": "home", "/old": "archive"})
-	before := routes.Load()
-	load(map[string]string{"/": "start"})
-	fmt.Println(before.Len(), routes.Load().Len()) // a reader keeps the state that it has loaded
-	// Output: 2 1
 }
