@@ -302,3 +302,38 @@ func TestTopicSetsKeepApart(t *testing.T) {
 		}
 	}
 }
+
+// Loops are told in the order in which they have joined, however many watch a key, and also when some
+// have left.
+func TestLoopsAreToldInOrder(t *testing.T) {
+	set := shardedregistry.NewTopicSet(nil)
+	var (
+		leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
+		want  []int
+	)
+	for i := range 5000 {
+		with, without := set.With(i, shardedregistry.Keys("a"))
+		set, leave = with, append(leave, without)
+	}
+	for i := range 5000 {
+		if i%3 == 0 || i > 16 && i < 300 {
+			set = leave[i](set)
+		} else {
+			want = append(want, i)
+		}
+	}
+	if got := set.Told("a"); !slices.Equal(got, want) {
+		t.Errorf("%d loops are told, want %d in order", len(got), len(want))
+	}
+}
+
+// A loop that joins changes nothing in the bitmap of the set that writers may be reading.
+func TestBitmapsKeepApart(t *testing.T) {
+	old, _ := shardedregistry.NewTopicSet(nil).With(0, shardedregistry.Keys("a"))
+	other := func(i int) string { return fmt.Sprint("other ", i) }
+	before := old.Mistaken(other, 1000)
+	old.With(1, shardedregistry.Keys(other(1), other(2), other(3), other(4)), shardedregistry.Prefix(other(5)))
+	if after := old.Mistaken(other, 1000); after != before {
+		t.Errorf("the bitmap does not rule out %d keys, and before a loop joined another set %d", after, before)
+	}
+}
