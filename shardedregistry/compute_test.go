@@ -231,3 +231,29 @@ func TestStressCompute(t *testing.T) {
 		t.Errorf("%d counts, want %d; %d keys, %d linked", got, workers*n, r.Len(), shardedregistry.Linked(r))
 	}
 }
+
+// What a function has asked for in a run that came to nothing does not count.
+func TestComputeChangesItsMind(t *testing.T) {
+	for name, tt := range map[string]struct {
+		then    shardedregistry.ComputeOp
+		present bool
+	}{
+		"leaves it":  {shardedregistry.CancelOp, true},
+		"deletes it": {shardedregistry.DeleteOp, false},
+	} {
+		var r shardedregistry.Registry[string, int]
+		mustPut(t, &r, "a", 1)
+		runs := 0
+		e, present, err := r.Compute("a", func(old int, exists bool) (int, shardedregistry.ComputeOp, error) {
+			if runs++; runs == 1 {
+				mustPut(t, &r, "a", 7)
+				return 9, shardedregistry.UpdateOp, nil
+			}
+			return 0, tt.then, nil
+		})
+		now, there := r.Lookup("a")
+		if runs != 2 || err != nil || present != tt.present || there != tt.present || e != now || present && e.Value != 7 {
+			t.Errorf("a function that %s has run %d times: %v, %v, %v, and the key holds %v, %v", name, runs, e, present, err, now, there)
+		}
+	}
+}

@@ -673,3 +673,24 @@ func TestExpiryMeetsTransaction(t *testing.T) {
 		}
 	})
 }
+
+// A schedule keeps nothing of what was deleted.
+func TestSchedulesKeepNothingDeleted(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, *[1 << 10]int]{
+		TTL: func(string, *[1 << 10]int) time.Duration { return time.Hour },
+	})
+	var gone []weak.Pointer[[1 << 10]int]
+	for i := range 100 {
+		value := new([1 << 10]int)
+		r.Put(key(i), value)
+		gone = append(gone, weak.Make(value))
+	}
+	for i := range 90 {
+		r.Delete(key(i))
+	}
+	runtime.GC()
+	if slices.ContainsFunc(gone[:90], func(p weak.Pointer[[1 << 10]int]) bool { return p.Value() != nil }) {
+		t.Error("a value is kept that was deleted")
+	}
+	r.Clear()
+}

@@ -43,3 +43,17 @@ func (f Feed[K, V]) Drain() (events []Event[K, V], lost bool) {
 		}
 	}
 }
+
+// Finished puts the last change of key into the changelog, as an operation does that helps its
+// maker, and stalls before it wakes the loops.
+func Finished[K comparable, V any](r *Registry[K, V], key K) {
+	rt := r.install()
+	c, rec := rt.find(key)
+	l := rt.history
+	change := &remembered[K, V]{key: rt.rehashed(c.key), rec: rec, revision: l.revision() + 1}
+	l.slot(change.revision).Store(change)
+	l.finish(change)
+}
+
+// Doze does what a loop over WatchFrom does that falls asleep, and returns whether it was woken.
+func (r Revisions[K, V]) Doze() (woken func() bool) { return r.rr.log.waker.Event().Fired }

@@ -42,7 +42,11 @@ func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
 
 // Kill does the first half of Delete, up to the instant at which it takes
 // effect, and returns the second half.
-func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
+func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) { return DraftKill(r, key)() }
+
+// DraftKill is Kill by a deleter that is slow: it has asked whether a snapshot is being taken, and
+// stores later.
+func DraftKill[K comparable, V any](r *Registry[K, V], key K) (kill func() (rest func())) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
@@ -50,9 +54,13 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	rt, k := t.root, t.key
 	c, old := rt.loadLive(k)
 	dead := rt.tombstone(rt.snapshotting(), old)
-	c.rec.Store(dead)
-	rt.shard(k.Hash).live.Add(-1)
-	return func() { rt.bury(k, c, old, dead) }
+	return func() (rest func()) {
+		if !c.rec.CompareAndSwap(old, dead) {
+			panic("another operation has changed the key")
+		}
+		rt.shard(k.Hash).live.Add(-1)
+		return func() { rt.bury(k, c, old, dead) }
+	}
 }
 
 // GivenUp runs a transaction that stores value for two keys, the first of which is present,
@@ -68,7 +76,8 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 	tx.count(1)
 	tx.install(tx.at(0))
 	return func() {
-		gone := tx.status.CompareAndSwap(undecided, aborted)
+		tx.status.CompareAndSwap(undecided, aborted)
+		gone := tx.status.Load() == aborted // or others have committed it
 		if gone {
 			tx.count(-1)
 		}
@@ -78,6 +87,25 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 		if !gone {
 			tx.tell()
 		}
+	}
+}
+
+// Committed runs a transaction that reads a key and stores value for another, up to the instant at
+// which it has committed, and returns the rest.
+func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) (rest func()) {
+	tx := newTx[K, V](r.install())
+	tx.Get(read)
+	if err := errors.Join(tx.Put(stored, value), tx.prepare()); err != nil {
+		panic(err)
+	}
+	tx.sort()
+	tx.count(1)
+	tx.decide()
+	return func() {
+		for i := range tx.n() {
+			tx.withdraw(tx.at(i))
+		}
+		tx.tell()
 	}
 }
 
@@ -91,8 +119,27 @@ func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
 	return Taker[K, V]{col}
 }
 
-// Collect makes a cut, and reports whether that was the last.
-func (t Taker[K, V]) Collect() bool { return t.t.collect() }
+// Collect makes a cut and looks, and reports whether it need not do so again.
+func (t Taker[K, V]) Collect() bool {
+	t.Cut()
+	return t.Look()
+}
+
+// Cut does the first part of Collect.
+func (t Taker[K, V]) Cut() {
+	t.t.cut = t.t.root.updateClock(func(s snapshotClock) snapshotClock { return s.advanced(t.t.cut) }).time
+	t.t.next, t.t.unsure = 0, false
+}
+
+// Look does the rest of Collect.
+func (t Taker[K, V]) Look() (sure bool) {
+	t.t.walk()
+	t.t.observe()
+	return !t.t.unsure
+}
+
+// Snapshotting reports whether writers are told that a snapshot is being taken.
+func Snapshotting[K comparable, V any](r *Registry[K, V]) bool { return r.install().snapshotting() }
 
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
@@ -112,24 +159,28 @@ func (t Taker[K, V]) Leave() *Snapshot[K, V] {
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
 func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	rt, k, c, old, next := replaced(r, key, value)
-	return func() { rt.changed(k, c, old, next) }
+	return Drafted(r, key, value)()
 }
 
-// replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) {
+// Drafted is Stored by a writer that is slow: it has asked whether a snapshot is being taken, and
+// stores later.
+func Drafted[K comparable, V any](r *Registry[K, V], key K, value V) (store func() (rest func())) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	rt, k = t.root, t.key
-	c, old = rt.loadLive(k)
-	next = rt.draft(rt.snapshotting(), value)
+	rt, k := t.root, t.key
+	c, old := rt.loadLive(k)
+	next := rt.draft(rt.snapshotting(), value)
 	if err = rt.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
-	c.rec.Store(next)
-	return rt, k, c, old, next
+	return func() (rest func()) {
+		if !c.rec.CompareAndSwap(old, next) {
+			panic("another operation has changed the key")
+		}
+		return func() { rt.changed(k, c, old, next) }
+	}
 }
 
 // Kept returns the number of records that are reachable only because a
@@ -200,6 +251,19 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 		if k, rec := w.w.look(n); rec != nil {
 			events = append(events, rec.event(k))
 		}
+	}
+}
+
+// Take takes a notification out of the inbox, and returns what the watcher does next: it looks, and
+// returns the event to yield, if there is one.
+func (w Watcher[K, V]) Take() (look func() (event Event[K, V], ok bool)) {
+	n := w.w.next()
+	return func() (event Event[K, V], ok bool) {
+		k, rec := w.w.look(n)
+		if rec == nil {
+			return event, false
+		}
+		return rec.event(k), true
 	}
 }
 

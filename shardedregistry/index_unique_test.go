@@ -105,3 +105,21 @@ func TestUniqueErrorNamesTheFirst(t *testing.T) {
 		}
 	}
 }
+
+// A value that is taken is no error of a run whose key has changed meanwhile: the function runs again.
+func TestUniqueErrorOfAStaleRun(t *testing.T) {
+	r := newTasks()
+	mustPut(t, r, "a", task{Owner: "ann", Email: "1"})
+	mustPut(t, r, "b", task{Owner: "bob", Email: "2"})
+	runs := 0
+	e, err := r.Update("b", func(v task) (task, error) {
+		if runs++; runs == 1 {
+			mustPut(t, r, "b", task{Owner: "eve", Email: "2"})
+			v.Email = "1"
+		}
+		return v, nil
+	})
+	if err != nil || runs != 2 || e.Value.Owner != "eve" {
+		t.Errorf("Update = %v, %v after %d runs", e, err, runs)
+	}
+}
