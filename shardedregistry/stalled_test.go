@@ -3,6 +3,7 @@
 package shardedregistry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -321,8 +322,9 @@ func TestTransactOverAStalledDeletion(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		r := shardedregistry.MustNew(config{Shards: 1})
 		mustPut(t, r, "a", 1)
-		w := shardedregistry.Subscribe(r)
+		var w shardedregistry.Watcher[string, int]
 		if watched {
+			w = shardedregistry.Subscribe(r)
 			mustPut(t, r, "a", 1)
 			w.Drain()
 		}
@@ -338,10 +340,12 @@ func TestTransactOverAStalledDeletion(t *testing.T) {
 		}
 		wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
 		wantValue(t, r, "a", 2)
-		if got := w.Drain(); len(got) == 0 || got[len(got)-1].Value != 2 {
-			t.Errorf("the watcher is told %v", got)
+		if watched {
+			if got := w.Drain(); len(got) == 0 || got[len(got)-1].Value != 2 {
+				t.Errorf("the watcher is told %v", got)
+			}
+			w.Leave()
 		}
-		w.Leave()
 		if n := shardedregistry.Traces(r) + shardedregistry.Kept(r); n != 0 {
 			t.Errorf("%d traces are left", n)
 		}
@@ -575,4 +579,64 @@ func TestLateWriterOfWhatExpires(t *testing.T) {
 	if n, _ := shardedregistry.Scheduled(r); n != 0 {
 		t.Errorf("%d cells are in a schedule", n)
 	}
+}
+
+// A change that is in its slot of the changelog, and not yet finished, is finished by whoever needs
+// that: the next writer, and a loop that finds its own place overtaken.
+func TestUnfinishedChange(t *testing.T) {
+	r := remembering(4)
+	begin := r.Revision()
+	mustPut(t, r, "a", 1)
+	rest := shardedregistry.Stored(r, "a", 2)
+	shardedregistry.Unfinished(r, "a")
+	within(t, func() { mustPut(t, r, "b", 3) })
+	wantSince(t, r, begin, "1: a=1@1", "2: a=2@2", "3: b=3@1")
+	rest()
+	wantSince(t, r, begin, "1: a=1@1", "2: a=2@2", "3: b=3@1")
+
+	mustPut(t, r, "b", 4)
+	rest = shardedregistry.Stored(r, "b", 5)
+	shardedregistry.Unfinished(r, "b") // in the slot of the oldest
+	_, err := since(r, begin)
+	var compacted *shardedregistry.CompactedError
+	if !errors.As(err, &compacted) || compacted.Oldest != begin+1 {
+		t.Errorf("error %v, want one that says that the oldest is after %d", err, begin+1)
+	}
+	rest()
+	wantSince(t, r, 0, fmt.Sprint(begin+2, ": a=2@2"), fmt.Sprint(begin+3, ": b=3@1"), fmt.Sprint(begin+4, ": b=4@2"), fmt.Sprint(begin+5, ": b=5@3"))
+}
+
+// A loop that is about to sleep looks once more: what has changed since it looked woke nobody.
+func TestLoopsLookBeforeTheySleep(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r := remembering(16)
+	w, revisions := shardedregistry.Subscribe(r), shardedregistry.OpenRevisions(r, r.Revision())
+	mustPut(t, r, "a", 1)
+	w.Sleep(ctx)
+	revisions.Sleep(ctx)
+	if ctx.Err() != nil {
+		t.Error("a loop has overslept a change")
+	}
+	w.Leave()
+}
+
+// A change that comes when the watcher has taken its notification brings another: the watcher may
+// have read the key already.
+func TestChangeAfterTheNotificationWasTaken(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	w := shardedregistry.Subscribe(&r)
+	mustPut(t, &r, "a", 1)
+	look := w.Take()
+	mustPut(t, &r, "a", 2)
+	if n := w.Piled(); n != 1 {
+		t.Errorf("%d notifications are in the inbox, want 1", n)
+	}
+	if e, ok := look(); !ok || e.Value != 2 {
+		t.Errorf("%v, %v is yielded", e, ok)
+	}
+	if got := w.Drain(); len(got) != 0 {
+		t.Errorf("%v is yielded again", got)
+	}
+	w.Leave()
 }
