@@ -406,7 +406,7 @@ func TestWatchAndSnapshot(t *testing.T) {
 func TestLoopOfOneKeyProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		from  mc.Config
+		from    mc.Config
 		threads threads
 		held    []int
 	}{
