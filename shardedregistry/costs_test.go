@@ -408,7 +408,7 @@ func TestWatcherStalls(t *testing.T) {
 				}
 			}
 			other.Drain()
-			if notifications, linked, subscriptions := w.Piled(), shardedregistry.Linked(r), shardedregistry.Subscriptions(r); notifications > keys || linked > keys || subscriptions > 2*keys {
+			if notifications, linked, subscriptions := w.Notifications(), shardedregistry.Linked(r), shardedregistry.Subscriptions(r); notifications > keys || linked > keys || subscriptions > 2*keys {
 				t.Fatalf("%d notifications, %d cells, %d subscriptions in round %d", notifications, linked, subscriptions, round)
 			}
 		}

@@ -280,8 +280,8 @@ func (w Watcher[K, V]) Leave() { w.w.close() }
 // Kept returns how many keys the watcher remembers.
 func (w Watcher[K, V]) Kept() int { return len(w.w.subscriptions) }
 
-// Piled returns how many notifications are in the watcher's inbox.
-func (w Watcher[K, V]) Piled() (n int) {
+// Notifications returns how many notifications are in the watcher's inbox.
+func (w Watcher[K, V]) Notifications() (n int) {
 	for p := w.w.inbox.Load(); p != nil && p != &w.w.closed; p = p.next {
 		n++
 	}

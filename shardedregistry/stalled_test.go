@@ -629,7 +629,7 @@ func TestChangeAfterTheNotificationWasTaken(t *testing.T) {
 	mustPut(t, &r, "a", 1)
 	look := w.Take()
 	mustPut(t, &r, "a", 2)
-	if n := w.Piled(); n != 1 {
+	if n := w.Notifications(); n != 1 {
 		t.Errorf("%d notifications are in the inbox, want 1", n)
 	}
 	if e, ok := look(); !ok || e.Value != 2 {

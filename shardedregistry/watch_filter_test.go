@@ -326,7 +326,7 @@ func TestFilterDoesNotWake(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() { r.Put("a", 1) }); n != without {
 			t.Errorf("%s: a Put allocates %v times, and %v without the loop", name, n, without)
 		}
-		if woken() || w.Piled() != 0 || shardedregistry.Subscriptions(&r) != 0 {
+		if woken() || w.Notifications() != 0 || shardedregistry.Subscriptions(&r) != 0 {
 			t.Errorf("%s: the loop is told of another key", name)
 		}
 		if r.Put("b", 1); name == "Keys" && !woken() {

@@ -104,7 +104,7 @@ func TestWatchCoalesces(t *testing.T) {
 	again := mustPut(t, r, "again", 3)
 	mustPut(t, r, "briefly", 1)
 	gone, _ := r.Delete("briefly")
-	if n := w.Piled(); n != 5 {
+	if n := w.Notifications(); n != 5 {
 		t.Errorf("%d notifications for 5 keys", n)
 	}
 	got := w.Drain()
