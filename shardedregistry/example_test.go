@@ -3,8 +3,11 @@
 package shardedregistry_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -150,4 +153,212 @@ func ExampleRegistry_Delete() {
 	// Output:
 	// queued 1
 	// 3
+}
+
+// Leases that end with the last user: the first one creates the entry, the last one
+// deletes it, and nobody finds it between two steps.
+func ExampleRegistry_Compute() {
+	var users shardedregistry.Registry[string, int]
+	join := func(n int, _ bool) (int, shardedregistry.ComputeOp, error) {
+		return n + 1, shardedregistry.UpdateOp, nil
+	}
+	leave := func(n int, exists bool) (int, shardedregistry.ComputeOp, error) {
+		switch {
+		case !exists:
+			return 0, shardedregistry.CancelOp, errors.New("nobody is there")
+		case n == 1:
+			return 0, shardedregistry.DeleteOp, nil
+		}
+		return n - 1, shardedregistry.UpdateOp, nil
+	}
+	users.Compute("room", join)
+	users.Compute("room", join)
+	for range 3 {
+		entry, present, err := users.Compute("room", leave)
+		fmt.Println(entry.Value, present, err)
+	}
+	// Output:
+	// 1 true <nil>
+	// 0 false <nil>
+	// 0 false nobody is there
+}
+
+func ExampleRegistry_DeleteFunc() {
+	var sessions shardedregistry.Registry[string, int] // name to minutes without use
+	sessions.Put("ann", 3)
+	sessions.Put("bob", 90)
+	sessions.Put("eve", 200)
+	n := sessions.DeleteFunc(func(_ string, minutes int) bool { return minutes > 60 })
+	fmt.Println(n, sessions.Len())
+	// Output: 2 1
+}
+
+// Entries and DeleteIf delete no more than enough, and nothing that has changed.
+func ExampleRegistry_DeleteFunc_enough() {
+	var sessions shardedregistry.Registry[string, int] // name to minutes without use
+	for name, minutes := range map[string]int{"ann": 90, "bob": 120, "eve": 200} {
+		sessions.Put(name, minutes)
+	}
+	deleted := 0
+	for e := range sessions.Entries() {
+		if deleted == 2 {
+			break
+		}
+		if e.Value > 60 && sessions.DeleteIf(e.Key, e.Version) == nil {
+			deleted++
+		}
+	}
+	fmt.Println(deleted, sessions.Len())
+	// Output: 2 1
+}
+
+func ExampleRegistry_Ref() {
+	var plans shardedregistry.Registry[string, string]
+	nightly := plans.Ref("nightly") // hashed once; the key need not be present
+	_, ok := nightly.Get()
+	fmt.Println(ok)
+
+	plans.Put("nightly", "ready")
+	fmt.Println(nightly.Get())
+	plans.Delete("nightly")
+	plans.Put("nightly", "created again")
+	fmt.Println(nightly.Get()) // a Ref follows its key
+	// Output:
+	// false
+	// ready true
+	// created again true
+}
+
+func ExampleRegistry_Snapshot() {
+	var seats shardedregistry.Registry[string, string]
+	seats.Put("12a", "ann")
+	seats.Put("12b", "bob")
+
+	before := seats.Snapshot()
+	seats.Delete("12a")
+	seats.Put("12b", "ann")
+
+	who, _ := before.Get("12b")
+	fmt.Println(who, before.Len(), seats.Len())
+	// Output: bob 2 1
+}
+
+func ExampleSnapshot_Lookup() {
+	var stock shardedregistry.Registry[string, int]
+	stock.Put("apple", 3)
+	stock.Put("pear", 2)
+
+	counted := stock.Snapshot()
+	stock.Put("pear", 7) // after the count
+	for _, fruit := range []string{"apple", "pear"} {
+		entry, _ := counted.Lookup(fruit)
+		_, err := stock.UpdateIf(fruit, entry.Version, 0) // sell what was counted
+		fmt.Println(fruit, entry.Value, err)
+	}
+	// Output:
+	// apple 3 <nil>
+	// pear 2 shardedregistry: version conflict: have 2, want 1
+}
+
+func ExampleRegistry_MarshalJSON() {
+	var ports shardedregistry.Registry[string, int]
+	ports.Create("web", 80)
+	ports.Create("dns", 52)
+	ports.Put("dns", 53)
+
+	state := ports.Snapshot()
+	byName, _ := json.Marshal(maps.Collect(state.All()))
+	fmt.Println(string(byName))
+	entries := slices.SortedFunc(state.Entries(), func(a, b shardedregistry.Entry[string, int]) int {
+		return strings.Compare(a.Key, b.Key)
+	})
+	list, _ := json.Marshal(entries)
+	fmt.Println(string(list))
+	// Output:
+	// {"dns":53,"web":80}
+	// [{"Key":"dns","Value":53,"Version":2},{"Key":"web","Value":80,"Version":1}]
+}
+
+func ExampleRegistry_Clear() {
+	var sessions shardedregistry.Registry[string, int]
+	sessions.Put("ann", 1)
+	sessions.Put("bob", 2)
+	fmt.Println(sessions.Clear(), sessions.Len())
+
+	v, err := sessions.Create("ann", 3)
+	fmt.Println(v, err) // above the version of the deletion
+	// Output:
+	// 2 0
+	// 3 <nil>
+}
+
+func ExampleRegistry_Replace() {
+	var routes shardedregistry.Registry[string, string]
+	same := func(a, b string) bool { return a == b }
+	load := func(file map[string]string) { routes.Replace(maps.All(file), same) }
+
+	load(map[string]string{"/": "home", "/old": "archive", "/shop": "shop"})
+	load(map[string]string{"/": "home", "/new": "news", "/shop": "store"})
+	for _, path := range slices.Sorted(maps.Keys(maps.Collect(routes.All()))) {
+		target, _ := routes.Get(path)
+		fmt.Println(path, target)
+	}
+	home, _ := routes.Lookup("/")
+	fmt.Println(home.Version) // it is as it was
+	// Output:
+	// / home
+	// /new news
+	// /shop store
+	// 1
+}
+
+func ExampleRegistry_Transact() {
+	var accounts shardedregistry.Registry[string, int]
+	accounts.Put("ann", 100)
+	accounts.Put("bob", 20)
+
+	errShort := errors.New("not enough money")
+	transfer := func(from, to string, amount int) error {
+		return accounts.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+			has, _ := tx.Get(from)
+			if has < amount {
+				return errShort // and nothing has changed
+			}
+			if err := tx.Put(from, has-amount); err != nil {
+				return err
+			}
+			gets, _ := tx.Get(to)
+			return tx.Put(to, gets+amount)
+		})
+	}
+
+	fmt.Println(transfer("ann", "bob", 30))
+	fmt.Println(transfer("bob", "eve", 70))
+	ann, _ := accounts.Get("ann")
+	bob, _ := accounts.Get("bob")
+	fmt.Println(ann, bob, accounts.Len())
+	// Output:
+	// <nil>
+	// not enough money
+	// 70 50 2
+}
+
+func ExampleTx_Lookup() {
+	var plans shardedregistry.Registry[string, string]
+	plans.Put("draft", "v1")
+	// Rename a key, unless somebody has the new name.
+	err := plans.Transact(func(tx *shardedregistry.Tx[string, string]) error {
+		if e, ok := tx.Lookup("final"); ok {
+			return &shardedregistry.ExistsError{Given: "final", Stored: e.Key, Version: e.Version}
+		}
+		e, ok := tx.Delete("draft")
+		if !ok {
+			return shardedregistry.ErrNotFound
+		}
+		return tx.Put("final", e.Value)
+	})
+	_, ok := plans.Get("draft")
+	final, _ := plans.Get("final")
+	fmt.Println(err, ok, final)
+	// Output: <nil> false v1
 }

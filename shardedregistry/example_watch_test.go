@@ -4,6 +4,7 @@ package shardedregistry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -74,4 +75,84 @@ func ExampleRegistry_Wait() {
 	}
 	fmt.Println(job.Value, err)
 	// Output: done <nil>
+}
+
+func ExampleKeys() {
+	var jobs shardedregistry.Registry[string, string]
+	jobs.Put("backup", "queued")
+	for state, event := range jobs.WatchSnapshot(context.Background(), shardedregistry.Keys("backup", "resize")) {
+		if state != nil {
+			fmt.Println(state.Len())
+			jobs.Put("report", "running") // the loop is not told
+			jobs.Put("resize", "running")
+			continue
+		}
+		fmt.Println(event.Key, event.Value)
+		break
+	}
+	// Output:
+	// 1
+	// resize running
+}
+
+func ExamplePrefix() {
+	var settings shardedregistry.Registry[string, int]
+	for state, event := range settings.WatchSnapshot(context.Background(), shardedregistry.Prefix("tenants/7/")) {
+		if state != nil {
+			settings.Put("tenants/70/quota", 1) // another tenant
+			settings.Put("tenants/7/quota", 2)
+			continue
+		}
+		fmt.Println(event.Key, event.Value)
+		break
+	}
+	// Output: tenants/7/quota 2
+}
+
+func ExampleMatching() {
+	var sizes shardedregistry.Registry[int, string]
+	even := shardedregistry.Matching(func(key int) bool { return key%2 == 0 })
+	for state, event := range sizes.WatchSnapshot(context.Background(), even) {
+		if state != nil {
+			sizes.Put(7, "odd")
+			sizes.Put(8, "even")
+			continue
+		}
+		fmt.Println(event.Key, event.Value)
+		break
+	}
+	// Output: 8 even
+}
+
+// List, then watch; go on after a break; list again when too much was missed.
+func ExampleRegistry_WatchFrom() {
+	plans := shardedregistry.MustNew(shardedregistry.Config[string, string]{History: 4})
+	plans.Put("nightly", "ready")
+
+	state := plans.Snapshot()
+	view := maps.Collect(state.All())
+	seen := state.Revision()
+	plans.Put("weekly", "ready") // by others, meanwhile
+	plans.Delete("nightly")
+	for change := range plans.WatchFrom(context.Background(), seen) {
+		if seen = change.Revision; change.Deleted {
+			delete(view, change.Key)
+			break // the connection is lost
+		}
+		view[change.Key] = change.Value
+	}
+	fmt.Println(view)
+
+	for i := range 5 {
+		plans.Put(fmt.Sprint("plan ", i), "ready")
+	}
+	for _, err := range plans.WatchFrom(context.Background(), seen) {
+		if errors.Is(err, shardedregistry.ErrCompacted) {
+			state = plans.Snapshot()
+		}
+	}
+	fmt.Println(state.Len())
+	// Output:
+	// map[weekly:ready]
+	// 6
 }

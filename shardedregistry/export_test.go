@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 )
 
 // MaxAttempts is how often a function runs that changes its own key.
@@ -42,7 +43,11 @@ func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
 
 // Kill does the first half of Delete, up to the instant at which it takes
 // effect, and returns the second half.
-func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
+func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) { return DraftKill(r, key)() }
+
+// DraftKill is Kill by a deleter that is slow: it has asked whether a snapshot is being taken, and
+// stores later.
+func DraftKill[K comparable, V any](r *Registry[K, V], key K) (kill func() (rest func())) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
@@ -50,9 +55,13 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	rt, k := t.root, t.key
 	c, old := rt.loadLive(k)
 	dead := rt.tombstone(rt.snapshotting(), old)
-	c.rec.Store(dead)
-	rt.shard(k.Hash).live.Add(-1)
-	return func() { rt.bury(k, c, old, dead) }
+	return func() (rest func()) {
+		if !c.rec.CompareAndSwap(old, dead) {
+			panic("another operation has changed the key")
+		}
+		rt.shard(k.Hash).live.Add(-1)
+		return func() { rt.bury(k, c, old, dead) }
+	}
 }
 
 // GivenUp runs a transaction that stores value for two keys, the first of which is present,
@@ -68,7 +77,8 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 	tx.count(1)
 	tx.install(tx.at(0))
 	return func() {
-		gone := tx.status.CompareAndSwap(undecided, aborted)
+		tx.status.CompareAndSwap(undecided, aborted)
+		gone := tx.status.Load() == aborted // or others have committed it
 		if gone {
 			tx.count(-1)
 		}
@@ -78,6 +88,25 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 		if !gone {
 			tx.tell()
 		}
+	}
+}
+
+// Committed runs a transaction that reads a key and stores value for another, up to the instant at
+// which it has committed, and returns the rest.
+func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) (rest func()) {
+	tx := newTx[K, V](r.install())
+	tx.Get(read)
+	if err := errors.Join(tx.Put(stored, value), tx.prepare()); err != nil {
+		panic(err)
+	}
+	tx.sort()
+	tx.count(1)
+	tx.decide()
+	return func() {
+		for i := range tx.n() {
+			tx.withdraw(tx.at(i))
+		}
+		tx.tell()
 	}
 }
 
@@ -91,8 +120,27 @@ func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
 	return Taker[K, V]{col}
 }
 
-// Collect makes a cut, and reports whether that was the last.
-func (t Taker[K, V]) Collect() bool { return t.t.collect() }
+// Collect makes a cut and looks, and reports whether it need not do so again.
+func (t Taker[K, V]) Collect() bool {
+	t.Cut()
+	return t.Look()
+}
+
+// Cut does the first part of Collect.
+func (t Taker[K, V]) Cut() {
+	t.t.cut = t.t.root.updateClock(func(s snapshotClock) snapshotClock { return s.advanced(t.t.cut) }).time
+	t.t.next, t.t.unsure = 0, false
+}
+
+// Look does the rest of Collect.
+func (t Taker[K, V]) Look() (sure bool) {
+	t.t.walk()
+	t.t.observe()
+	return !t.t.unsure
+}
+
+// Snapshotting reports whether writers are told that a snapshot is being taken.
+func Snapshotting[K comparable, V any](r *Registry[K, V]) bool { return r.install().snapshotting() }
 
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
@@ -112,24 +160,28 @@ func (t Taker[K, V]) Leave() *Snapshot[K, V] {
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
 func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	rt, k, c, old, next := replaced(r, key, value)
-	return func() { rt.changed(k, c, old, next) }
+	return Drafted(r, key, value)()
 }
 
-// replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K, V], k hkey[K], c *cell[K, V], old, next *record[K, V]) {
+// Drafted is Stored by a writer that is slow: it has asked whether a snapshot is being taken, and
+// stores later.
+func Drafted[K comparable, V any](r *Registry[K, V], key K, value V) (store func() (rest func())) {
 	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	rt, k = t.root, t.key
-	c, old = rt.loadLive(k)
-	next = rt.draft(rt.snapshotting(), value)
+	rt, k := t.root, t.key
+	c, old := rt.loadLive(k)
+	next := rt.draft(rt.snapshotting(), value)
 	if err = rt.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
-	c.rec.Store(next)
-	return rt, k, c, old, next
+	return func() (rest func()) {
+		if !c.rec.CompareAndSwap(old, next) {
+			panic("another operation has changed the key")
+		}
+		return func() { rt.changed(k, c, old, next) }
+	}
 }
 
 // Kept returns the number of records that are reachable only because a
@@ -203,6 +255,19 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 	}
 }
 
+// Take takes a notification out of the inbox, and returns what the watcher does next: it looks, and
+// returns the event to yield, if there is one.
+func (w Watcher[K, V]) Take() (look func() (event Event[K, V], ok bool)) {
+	n := w.w.next()
+	return func() (event Event[K, V], ok bool) {
+		k, rec := w.w.look(n)
+		if rec == nil {
+			return event, false
+		}
+		return rec.event(k), true
+	}
+}
+
 // Sleep sleeps as a loop does that has found nothing.
 func (w Watcher[K, V]) Sleep(ctx context.Context) { w.w.sleep(ctx) }
 
@@ -215,8 +280,8 @@ func (w Watcher[K, V]) Leave() { w.w.close() }
 // Kept returns how many keys the watcher remembers.
 func (w Watcher[K, V]) Kept() int { return len(w.w.subscriptions) }
 
-// Piled returns how many notifications are in the watcher's inbox.
-func (w Watcher[K, V]) Piled() (n int) {
+// Notifications returns how many notifications are in the watcher's inbox.
+func (w Watcher[K, V]) Notifications() (n int) {
 	for p := w.w.inbox.Load(); p != nil && p != &w.w.closed; p = p.next {
 		n++
 	}
@@ -233,7 +298,7 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 	if t := rt.waitlists.Load(); t != nil {
 		n += t.Len()
 	}
-	return n + Seats(r) + Linked(r) - r.Len()
+	return n + Subscriptions(r) + Linked(r) - r.Len()
 }
 
 // Watchers returns the number of loops among the subscribers, where one counts for each
@@ -263,8 +328,8 @@ func watchersAt[T comparable, W member](node *topicNode[T, W]) (n int) {
 	return n
 }
 
-// Seats returns the number of subscriptions at the cells that are in a table.
-func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
+// Subscriptions returns the number of subscriptions at the cells that are in a table.
+func Subscriptions[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
 		n += c.meta.Load().subscribed().len()
 	}
@@ -372,3 +437,321 @@ func (w Watcher[K, V]) Asked(key K) (n int) {
 	})
 	return n
 }
+
+// PauseTimers lets no timer of r start any more.
+func PauseTimers[K comparable, V any](r *Registry[K, V]) { r.install().expiry.paused = true }
+
+// Expire does what a timer does for key.
+func Expire[K comparable, V any](r *Registry[K, V], key K) {
+	t, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	if c := t.root.cells.Load(t.key); c != nil {
+		t.root.expiry.expire(t.root, c)
+	}
+}
+
+// ExpireAll does what timers do that fire now.
+func ExpireAll[K comparable, V any](r *Registry[K, V]) {
+	rt := r.install()
+	for i := range rt.expiry.schedules {
+		expireDue(rt, i, nil)
+	}
+}
+
+// Claim is the part of a timer's work by which a present key can no longer be renewed.
+func Claim[K comparable, V any](r *Registry[K, V], key K) {
+	t, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	_, rec := t.root.loadLive(t.key)
+	rec.ext().lease.until.Store(expired)
+}
+
+// Scheduled returns the number of cells that timers will look at, and for how many the
+// schedules have room. It panics if a cell is not in its place.
+func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
+	x := r.install().expiry
+	for i := range x.schedules {
+		s := &x.schedules[i]
+		s.mu.Lock()
+		for j, a := range s.heap {
+			if a.alarm.position != j+1 || a.alarm.at.Load() != a.at || j > 0 && s.heap[(j-1)/2].at > a.at {
+				panic("a cell is not in its place")
+			}
+		}
+		n, room = n+len(s.heap), room+cap(s.heap)
+		s.mu.Unlock()
+	}
+	return n, room
+}
+
+// Overlooked returns the keys whose deadline is before the time at which a timer looks at
+// them.
+func Overlooked[K comparable, V any](r *Registry[K, V]) (keys []K) {
+	rt := r.install()
+	for c := range rt.cells.All() {
+		if rec := rt.live(c.rec.Load()); rec != nil {
+			if l := &rec.ext().lease; l.until.Load() < l.alarm.at.Load() {
+				keys = append(keys, c.key)
+			}
+		}
+	}
+	return keys
+}
+
+// Schedules is the number of schedules of a registry.
+var Schedules = schedules()
+
+// Pins returns what the indexes keep: values that have a posting list, keys under them,
+// and pins of these.
+func Pins[K comparable, V any](r *Registry[K, V]) (lists, keys, pins int) {
+	for _, x := range r.install().constraints.indexes {
+		for _, s := range x.lists.All() {
+			lists++
+			s.keys.Load().all(func(one posting[K]) bool { keys++; pins += one.pins; return true })
+		}
+	}
+	return lists, keys, pins
+}
+
+// Pinned does what a writer does before it stores what key is found by under a
+// value of an index, and returns what it does if it has not stored.
+func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) (undo func()) {
+	t, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	rt, k := t.root, t.key
+	cs := rt.constraints
+	keys := []indexKey{cs.indexKey(cs.number(index), value)}
+	cs.pin(k, keys, nil)
+	return func() { cs.unpin(k, keys, nil) }
+}
+
+// Postings is a set of pins by itself. The hash of a key is the key.
+type Postings struct{ p *postings[uint64] }
+
+// Plus adds a pin, and Minus removes one.
+func (s Postings) Plus(k uint64) Postings {
+	return Postings{s.p.plus(posting[uint64]{hkey[uint64]{Hash: k, Key: k}, 1}, 0)}
+}
+
+func (s Postings) Minus(k uint64) Postings {
+	return Postings{s.p.minus(hkey[uint64]{Hash: k, Key: k}, 0)}
+}
+
+// Map returns the pins by key, and Len the keys.
+func (s Postings) Map() map[uint64]int {
+	all := map[uint64]int{}
+	s.p.all(func(one posting[uint64]) bool { all[one.key.Key] += one.pins; return true })
+	return all
+}
+
+func (s Postings) Len() int { return s.p.len() }
+
+// First returns how often a loop that ends after n postings gets one, and whether
+// it is told that it has seen all.
+func (s Postings) First(n int) (seen int, whole bool) {
+	whole = s.p.all(func(posting[uint64]) bool { seen++; return seen < n })
+	return seen, whole
+}
+
+// Nodes returns the number of branches and leaves.
+func (s Postings) Nodes() (branches, leaves int) { return nodes(s.p) }
+
+func nodes[K comparable](p *postings[K]) (branches, leaves int) {
+	switch {
+	case p == nil:
+		return 0, 0
+	case p.kids == nil:
+		return 0, 1
+	}
+	branches = 1
+	for _, kid := range p.kids {
+		b, l := nodes(kid)
+		branches, leaves = branches+b, leaves+l
+	}
+	return branches, leaves
+}
+
+// SameIndexKeys reports whether what key holds shares its index keys after do with what it
+// held before.
+func SameIndexKeys[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
+	keys := func() []indexKey {
+		_, rec := r.root.Load().find(key)
+		return rec.indexKeys()
+	}
+	before := keys()
+	do()
+	after := keys()
+	return &before[0] == &after[0]
+}
+
+// Revisions is a loop over WatchFrom that can be stopped between its steps.
+type Revisions[K comparable, V any] struct{ rr *revisionReader[K, V] }
+
+// OpenRevisions does the first part of a loop.
+func OpenRevisions[K comparable, V any](r *Registry[K, V], after Revision, filters ...Filter[K]) Revisions[K, V] {
+	rt := r.install()
+	return Revisions[K, V]{newRevisionReader(rt, after, interestOf(rt, filters))}
+}
+
+// Next returns the next change or bookmark, or a zero one if there is none.
+func (r Revisions[K, V]) Next() (Change[K, V], error) {
+	change, err := r.rr.next()
+	switch {
+	case change != nil:
+		return change.event(), nil
+	case err == nil && r.rr.bookmarkDue():
+		return Change[K, V]{Revision: r.rr.bookmark(), Bookmark: true}, nil
+	}
+	return Change[K, V]{}, err
+}
+
+// A Feed is a loop over WatchFrom that begins now.
+type Feed[K comparable, V any] struct{ Revisions[K, V] }
+
+// OpenFeed begins a Feed.
+func OpenFeed[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Feed[K, V] {
+	return Feed[K, V]{OpenRevisions(r, r.install().history.revision(), filters...)}
+}
+
+// Drain returns the changes that there are, and whether any are lost.
+func (f Feed[K, V]) Drain() (events []Event[K, V], lost bool) {
+	for {
+		switch change, err := f.Next(); {
+		case err != nil:
+			return events, true
+		case change.Bookmark:
+		case change.Revision == 0:
+			return events, false
+		default:
+			events = append(events, change.Event)
+		}
+	}
+}
+
+// Finished puts the last change of key into the changelog, as an operation does that helps its
+// maker, and stalls before it wakes the loops.
+func Finished[K comparable, V any](r *Registry[K, V], key K) {
+	r.install().history.finish(Unfinished(r, key))
+}
+
+// Unfinished puts the last change of key into its slot of the changelog, as an operation does that
+// stalls then.
+func Unfinished[K comparable, V any](r *Registry[K, V], key K) *remembered[K, V] {
+	rt := r.install()
+	c, rec := rt.find(key)
+	l := rt.history
+	change := &remembered[K, V]{key: rt.rehashed(c.key), rec: rec, revision: l.revision() + 1}
+	l.slot(change.revision).Store(change)
+	return change
+}
+
+// Sleep sleeps as a loop does that has found nothing.
+func (r Revisions[K, V]) Sleep(ctx context.Context) { r.rr.log.sleep(ctx, r.rr.at) }
+
+// Doze does what a loop over WatchFrom does that falls asleep, and returns whether it was woken.
+func (r Revisions[K, V]) Doze() (woken func() bool) { return r.rr.log.waker.Event().Fired }
+
+// TransactionSize returns the size of a transaction of two keys.
+func TransactionSize() uintptr { return unsafe.Sizeof(Tx[string, int]{}) }
+
+// TopicSet is a set of loops with filters, as the subscribers have it. Loops have numbers.
+// It is immutable.
+type TopicSet struct {
+	rt    *root[string, int]
+	set   *watcherSet[string, int]
+	loops map[*watcher[string, int]]int // shared by all versions
+}
+
+// NewTopicSet returns an empty set, in a registry that hashes with hash if that is not nil.
+func NewTopicSet(hash func(string) uint64) TopicSet {
+	rt := new(Registry[string, int]).install()
+	if hash != nil {
+		rt.hasher = hash
+	}
+	return TopicSet{rt, nil, map[*watcher[string, int]]int{}}
+}
+
+// With returns a set with a loop more, and one without that again.
+func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, without func(TopicSet) TopicSet) {
+	w := &watcher[string, int]{root: s.rt, interest: interestOf(s.rt, filters)}
+	s.loops[w] = loop
+	s.set = s.set.with(w)
+	return s, func(s TopicSet) TopicSet {
+		s.set = s.set.without(w)
+		return s
+	}
+}
+
+// Told returns the loops that are told of key, some perhaps twice.
+func (s TopicSet) Told(key string) (loops []int) {
+	s.set.each(s.rt.rehashed(key), func(w *watcher[string, int]) { loops = append(loops, s.loops[w]) })
+	return loops
+}
+
+// Ignores reports whether the set says that no loop is told of key, where it hashes keys as
+// New makes it.
+func (s TopicSet) Ignores(key string) bool {
+	return s.set == nil || s.set.ignores(s.rt.keys.Hash(key), key)
+}
+
+// IsEmpty reports whether the set is what it was when it was new.
+func (s TopicSet) IsEmpty() bool { return s.set == nil }
+
+// Depth returns the length of the longest path in the tries, and the bytes of the bitmap.
+func (s TopicSet) Depth() (depth, bitmap int) {
+	if s.set == nil {
+		return 0, 0
+	}
+	depth = depthOf(&s.set.keys)
+	for i := range s.set.prefixes {
+		depth = max(depth, depthOf(&s.set.prefixes[i].topicNode))
+	}
+	return depth, 8 * len(s.set.bitmap.words)
+}
+
+func depthOf[T comparable, W member](n *topicNode[T, W]) (depth int) {
+	if n.below == nil {
+		return 0
+	}
+	for i := range n.below {
+		depth = max(depth, 1+depthOf(&n.below[i]))
+	}
+	return depth
+}
+
+// Mistaken returns how many keys of n the bitmap does not rule out, though nobody watches
+// them.
+func (s TopicSet) Mistaken(keys func(i int) string, n int) (mistaken int) {
+	for i := range n {
+		if s.set.bitmap.has(s.rt.hash(keys(i))) {
+			mistaken++
+		}
+	}
+	return mistaken
+}
+
+// RulesOut returns a function that reports whether the bitmap rules out the prefixes of a
+// key, beside loops over some prefixes.
+func RulesOut(prefixes ...string) func(key string) bool {
+	s := NewTopicSet(nil)
+	for i, prefix := range prefixes {
+		s, _ = s.With(i, Prefix(prefix))
+	}
+	return func(key string) bool {
+		for _, p := range s.set.lengths {
+			if len(key) >= p.length && s.set.bitmap.has(textHash(s.set.bitmap.seed, key[:p.length])) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// TopicHash returns the hash of a prefix in a bitmap with a seed.
+func TopicHash(seed uint64, prefix string) uint64 { return textHash(seed, prefix) }

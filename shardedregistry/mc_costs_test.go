@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -160,4 +161,138 @@ func TestSnapshotCosts(t *testing.T) {
 		r := twoKeys(both7)()
 		return func(int) { r.Snapshot() }
 	}, mc.Cost{Loads: 19, RMWs: 4, TableReads: 4}, 6, 34, 482)
+}
+
+// leased returns a registry with a key that has a time to live. Its timers do not run: the model does not say what starting one costs.
+func leased(life time.Duration) *names {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 64, TTL: func(string, int) time.Duration { return life }})
+	shardedregistry.PauseTimers(r)
+	r.Put("a", 7)
+	return r
+}
+
+// What a time to live costs: those who read, nothing; a change that puts the deadline off, and
+// a renewal, no mutex. Those who renew one key all change its deadline.
+func TestExpiryCosts(t *testing.T) {
+	shared := func(op func(*names)) func() func(int) {
+		return func() func(int) {
+			r := leased(time.Hour)
+			return func(int) { op(r) }
+		}
+	}
+	mc.CheckCost(t, "Get", shared(func(r *names) { r.Get("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Put that puts the deadline off", shared(func(r *names) { r.Put("a", 8) }), mc.Cost{Loads: 6, RMWs: 1, TableReads: 1, Clock: 1}, 3, 10.5, 98.15)
+	mc.CheckCost(t, "Renew", shared(func(r *names) { r.Renew("a", 1, time.Hour) }), mc.Cost{Loads: 5, RMWs: 1, TableReads: 1, Clock: 1}, 1.5, 1.88, 1.98)
+
+	r := leased(time.Hour)
+	other := leased(forever)
+	check := func(name string, do func(), want mc.Cost) {
+		t.Helper()
+		if got := mc.Measure(do); got != want {
+			t.Errorf("%s costs %v, want %v", name, got, want)
+		}
+	}
+	check("Create", func() { r.Create("b", 1) }, mc.Cost{Loads: 8, Stores: 1, RMWs: 2, Blocking: 2, TableReads: 1, TableWrites: 1, Clock: 1})
+	check("Delete", func() { r.Delete("b") }, mc.Cost{Loads: 7, Stores: 1, RMWs: 3, Blocking: 2, TableReads: 1, TableWrites: 1})
+	check("Create of what does not expire", func() { other.Create("b", 1) }, mc.Cost{Loads: 7, RMWs: 2, TableReads: 1, TableWrites: 1})
+	check("Renew that brings the deadline forward", func() { r.Renew("a", 1, time.Minute) }, mc.Cost{Loads: 6, Stores: 1, RMWs: 1, Blocking: 2, TableReads: 1, Clock: 1})
+}
+
+// parities is what the users of a registry do that is indexed by parity and has
+// keys under both.
+func parities(op func(r *names, core, turn int)) func() func(int) {
+	return func() func(int) {
+		parity := indexes{"parity": func(_ string, v int) []string { return []string{fmt.Sprint(v & 1)} }}
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 64, Indexes: parity})
+		r.Put("a", 7)
+		r.Put("even", 0)
+		r.Put("odd", 1)
+		for core := range 64 {
+			r.Put(fmt.Sprint(core), 0)
+		}
+		var turns [64]int
+		return func(core int) { turns[core]++; op(r, core, turns[core]) }
+	}
+}
+
+// What an index costs those who read, those who change nothing that it is about,
+// and those who do, each with a key of its own.
+func TestIndexCosts(t *testing.T) {
+	mc.CheckCost(t, "Get", parities(func(r *names, _, _ int) { r.Get("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Put that stays under its value", parities(func(r *names, _, _ int) { r.Put("a", 9) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
+	mc.CheckCost(t, "Put that moves", parities(func(r *names, core, turn int) { r.Put(fmt.Sprint(core), turn) }), mc.Cost{Loads: 6, RMWs: 3, TableReads: 3}, 4, 5, 67.83)
+	mc.CheckCost(t, "ByIndex of one key", func() func(int) {
+		r := indexed(shardedregistry.Config[string, int]{Indexes: indexes{"digit": digits}})
+		r.Put("a", 1)
+		return func(int) {
+			for range r.ByIndex("digit", "1") {
+			}
+		}
+	}, mc.Cost{Loads: 3, TableReads: 2}, 0)
+	mc.CheckCost(t, "ByIndex of none", func() func(int) {
+		r := indexed(shardedregistry.Config[string, int]{Indexes: indexes{"digit": digits}})
+		return func(int) {
+			for range r.ByIndex("digit", "1") {
+			}
+		}
+	}, mc.Cost{Loads: 1, TableReads: 1}, 0)
+	unique := indexed(shardedregistry.Config[string, int]{UniqueIndexes: indexes{"digit": digits}})
+	unique.Put("a", 1)
+	unique.Put("b", 2)
+	for _, c := range []struct {
+		name string
+		do   func()
+		want mc.Cost
+	}{
+		{"Put that gains a unique value", func() { unique.Put("a", 3) }, mc.Cost{Loads: 5, Stores: 1, RMWs: 2, Blocking: 2, TableReads: 5, TableWrites: 2}},
+		{"Put that gains one that is taken", func() { unique.Put("a", 2) }, mc.Cost{Loads: 6, Blocking: 2, TableReads: 3}},
+		{"Delete, and Create", func() { unique.Delete("a"); unique.Create("a", 1) }, mc.Cost{Loads: 13, Stores: 1, RMWs: 5, Blocking: 2, TableReads: 6, TableWrites: 4}},
+		{"LookupBy", func() { unique.LookupBy("digit", "2") }, mc.Cost{Loads: 3, TableReads: 2}},
+	} {
+		if got := mc.Measure(c.do); got != c.want {
+			t.Errorf("%s costs %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What a change costs while somebody watches or waits. Without, it is one load
+// more: see TestCosts.
+func TestWatchCosts(t *testing.T) {
+	put := func(r *names) mc.Cost { return mc.Measure(func() { r.Put("a", 8) }) }
+	check := func(name string, got, want mc.Cost) {
+		t.Helper()
+		if got != want {
+			t.Errorf("a Put %s costs %v, want %v", name, got, want)
+		}
+	}
+
+	r := newNames()
+	w := shardedregistry.Subscribe(r)
+	r.Put("a", 8)
+	check("of which a watcher has a notification", put(r), mc.Cost{Loads: 7, RMWs: 1, TableReads: 2})
+	w.Drain()
+	check("of which a watcher is told", put(r), mc.Cost{Loads: 9, RMWs: 3, TableReads: 2})
+	w.Drain()
+	woken := w.Doze()
+	r.Put("a", 8)
+	if !woken() {
+		t.Error("a Put did not wake a watcher that slept")
+	}
+	w.Drain()
+	check("of which a watcher is told that has slept", put(r), mc.Cost{Loads: 9, RMWs: 3, TableReads: 2})
+	w.Drain()
+	second := shardedregistry.Subscribe(r)
+	r.Put("a", 8)
+	w.Drain()
+	second.Drain()
+	check("of which two watchers are told", put(r), mc.Cost{Loads: 13, RMWs: 5, TableReads: 2})
+	check("of which two watchers have notifications", put(r), mc.Cost{Loads: 9, RMWs: 1, TableReads: 2})
+	second.Leave()
+	w.Leave()
+	check("when they have left", put(r), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1})
+
+	leave := shardedregistry.Await(r)
+	check("while others wait for another key", put(r), mc.Cost{Loads: 5, RMWs: 1, TableReads: 2})
+	leave()
+	check("when nobody waits", put(r), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1})
 }

@@ -110,10 +110,10 @@ func TestExpiryProtocols(t *testing.T) {
 		{"Transact that expires", bounded, with7, threads{{expires, lookup}, {txPut(77, true), expires}}},
 		{"Transact, Renew", bounded, with77, threads{{expires}, {txPut(5, true)}, {renew(1, forever)}}},
 	} {
-		for layout, c := range map[string]shardedregistry.Config[string, int]{
+		for shape, c := range map[string]shardedregistry.Config[string, int]{
 			"": {}, " with History": {History: 4},
 		} {
-			t.Run(tt.name+layout, func(t *testing.T) {
+			t.Run(tt.name+shape, func(t *testing.T) {
 				prepared := func(r registry) registry {
 					for _, c := range tt.first {
 						c.Do(r)
@@ -152,10 +152,10 @@ func TestExpiryMeetsClear(t *testing.T) {
 		{"Replace, Renew", with77, threads{{renew(1, forever), renew(2, 0)}, {replaces("a", 5), lookup}}},
 		{"Replace of what was deleted", without, threads{{expires}, {replaces("a", 77), expires}, {renew(3, forever)}}},
 	} {
-		for layout, c := range map[string]shardedregistry.Config[string, int]{
+		for shape, c := range map[string]shardedregistry.Config[string, int]{
 			"": {}, " with History": {History: 4},
 		} {
-			t.Run(tt.name+layout, func(t *testing.T) {
+			t.Run(tt.name+shape, func(t *testing.T) {
 				prepared := func(r registry) registry {
 					for _, c := range tt.first {
 						c.Do(r)

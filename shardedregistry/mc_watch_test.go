@@ -4,6 +4,7 @@ package shardedregistry_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -229,7 +230,7 @@ func TestWatchLateTeller(t *testing.T) {
 
 // A subscription that is handed on while its watcher leaves keeps no cell: the table is
 // tidy as soon as the other watcher has looked.
-func TestWatchHandsSeatsOn(t *testing.T) {
+func TestWatchHandsSubscriptionsOn(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "Create(5) ∥ Delete ∥ leave ∥ look"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := twoKeys(with7)()
@@ -397,4 +398,298 @@ func TestWatchAndSnapshot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A loop that is told of one key only sees how that ends, and nothing is kept or left for
+// it at others: what is deleted leaves the table, and old records are forgotten, while the
+// loop has not ended.
+func TestLoopOfOneKeyProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		from    mc.Config
+		threads threads
+		held    []int
+	}{
+		{"a change of each", mc.Config{}, threads{{other(put(1)), put(1)}}, []int{7, 1}},
+		{"changes of both", mc.Config{}, threads{{other(put(1)), other(put(2))}, {put(1)}}, []int{7, 1}},
+		{"the other is deleted", mc.Config{}, threads{{put(1)}, {other(remove)}}, []int{7, 1}},
+		{"the other comes and goes", mc.Config{}, threads{{other(remove), other(create(5)), put(1)}}, []int{7, 1}},
+		{"both are deleted", bounded, threads{{other(remove), remove}}, []int{7, 0}},
+	} {
+		t.Run(tt.name+", Watch", func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: operations(tt.threads, "Watch of a")}, func(m *mc.M) {
+				r := twoKeys(both7)()
+				w := shardedregistry.SubscribeTo(r, "a")
+				m.Go(func() { follow(m, w, 2, tt.held...) })
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+		t.Run(tt.name+", WatchFrom", func(t *testing.T) {
+			tt.from.Operations = operations(tt.threads, "WatchFrom of a")
+			mc.Check(t, tt.from, func(m *mc.M) {
+				r := remembered(64, both7)
+				from := r.Revision()
+				m.Go(func() { readOn(m, r, from, 1, 2, shardedregistry.Keys("a")) })
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// A notification that is done was looked at: its watcher has read the record, and not only
+// begun to. Here a writer has stored the record while a snapshot is being taken,
+// and stalls before it has dated it; so who has read the record has dated it.
+func TestDoneWasRead(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		open func(r *names1) (look func())
+	}{
+		{"Watch", func(r *names1) func() {
+			w := shardedregistry.Subscribe(r)
+			put(1).Do(r)
+			w.Drain()
+			return func() { w.Drain() }
+		}},
+	} {
+		for _, change := range []struct {
+			name string
+			do   func(r *names1)
+		}{
+			{"changed", func(r *names1) { shardedregistry.Stored(r, "a", 8) }},
+			{"deleted", func(r *names1) { shardedregistry.Kill(r, "a") }},
+		} {
+			t.Run(tt.name+", "+change.name, func(t *testing.T) {
+				mc.Check(t, mc.Config{Operations: tt.name + " ∥ a look at the notification"}, func(m *mc.M) {
+					r := remembered(8, with7)
+					look := tt.open(r)
+					shardedregistry.Join(r)
+					change.do(r) // and stalls
+					shardedregistry.Changed(r, "a")
+					m.Go(look)
+					m.Go(func() {
+						if shardedregistry.IsDone(r, "a") && !shardedregistry.IsDated(r, "a") {
+							m.Failf("the notification is done, and the record has not been read")
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
+// A snapshot looks once more after it has joined and looked, beside changes that
+// begin then: as long as it looks they know of it.
+func TestSnapshotLooksNoMoreThanItMust(t *testing.T) {
+	for _, threads := range []threads{
+		{{put(1), put(2)}},
+		{{remove, create(5)}},
+		{{put(1)}, {other(put(2))}},
+		{{remove}, {other(put(2))}},
+	} {
+		operations := operations(threads, "the second look")
+		t.Run(operations, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
+				r := twoKeys(both7)()
+				taker := shardedregistry.Join(r)
+				m.Go(func() {
+					if !taker.Collect() {
+						m.Failf("a change that knew of the snapshot makes it look again")
+					}
+				})
+				for _, calls := range threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { taker.Leave() })
+			})
+		})
+	}
+}
+
+type filters = []shardedregistry.Filter[string]
+
+var ofA = map[string]filters{
+	"Keys":              {shardedregistry.Keys("a")},
+	"Prefix":            {shardedregistry.Prefix("a")},
+	"Keys and a Prefix": {shardedregistry.Keys("a"), shardedregistry.Prefix("a")},
+	"Matching":          {shardedregistry.Matching(func(k string) bool { return k == "a" })},
+}
+
+// A loop that joins with a filter, and then looks, misses no later change of its key,
+// while loops of other keys join and leave: each replaces the subscribers.
+func TestWatchFilterJoins(t *testing.T) {
+	for _, name := range []string{"Keys", "Prefix"} {
+		f := ofA[name]
+		for _, tt := range []struct {
+			name    string
+			first   []call
+			threads threads
+			until   shardedregistry.Version
+		}{
+			{"changed", with7, threads{{put(1)}}, 2},
+			{"created", empty, threads{{create(1)}}, 1},
+			{"deleted and created", with7, threads{{remove, create(5)}}, 3},
+		} {
+			t.Run(name+", "+tt.name, func(t *testing.T) {
+				cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+				cfg.Operations = operations(tt.threads, "Watch("+name+"): Lookup", "Watch(Keys(b)): leave")
+				mc.Check(t, cfg, func(m *mc.M) {
+					r := twoKeys(tt.first)()
+					m.Go(func() {
+						w := shardedregistry.SubscribeFiltered(r, f...)
+						if e, _ := r.Lookup("a"); e.Version < tt.until {
+							follow(m, w, tt.until)
+							return
+						}
+						w.Leave()
+					})
+					m.Go(func() { shardedregistry.SubscribeFiltered(r, shardedregistry.Keys("b")).Leave() })
+					for _, calls := range tt.threads {
+						doing(m, r, calls)
+					}
+					m.Final(func() { clean(m, r) })
+				})
+			})
+		}
+	}
+}
+
+// A loop that watches its key already, by one topic or two, sees how the key ends while
+// another loop of it leaves.
+func TestWatchFilterStays(t *testing.T) {
+	for _, name := range []string{"Keys and a Prefix", "Matching"} {
+		f := ofA[name]
+		for _, tt := range []struct {
+			name    string
+			threads threads
+			until   shardedregistry.Version
+		}{
+			{"changes", threads{{put(1), put(2)}}, 3},
+			{"deleted", threads{{remove}}, 2},
+		} {
+			t.Run(name+", "+tt.name, func(t *testing.T) {
+				cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+				cfg.Operations = operations(tt.threads, "Watch("+name+")", "leave")
+				mc.Check(t, cfg, func(m *mc.M) {
+					r := twoKeys(with7)()
+					w, ends := shardedregistry.SubscribeFiltered(r, f...), shardedregistry.SubscribeFiltered(r, f...)
+					for _, calls := range tt.threads {
+						doing(m, r, calls)
+					}
+					m.Go(func() { follow(m, w, tt.until) })
+					m.Go(ends.Leave)
+					m.Final(func() { clean(m, r) })
+				})
+			})
+		}
+	}
+}
+
+// What a change costs beside loops that watch other keys: the look-up of topics loads no
+// shared word.
+func TestWatchFilterCosts(t *testing.T) {
+	for _, light := range []bool{true, false} {
+		config := shardedregistry.Config[string, int]{}
+		if !light {
+			config.Normalize = func(k string) (string, error) { return k, nil }
+		}
+		r := shardedregistry.MustNew(config)
+		r.Put("a", 1)
+		put := func() mc.Cost { return mc.Measure(func() { r.Put("a", 8) }) }
+		without := put()
+		var all []shardedregistry.Watcher[string, int]
+		for _, f := range []shardedregistry.Filter[string]{
+			shardedregistry.Prefix("b/"), shardedregistry.Prefix("a/"), shardedregistry.Keys("b", "c"), shardedregistry.Keys[string](),
+		} {
+			all = append(all, shardedregistry.SubscribeFiltered(r, f))
+			if got := put(); got != without {
+				t.Errorf("a Put beside %d loops of other keys costs %v, want %v", len(all), got, without)
+			}
+		}
+		own := shardedregistry.SubscribeFiltered(r, shardedregistry.Prefix("a"))
+		r.Put("a", 1)
+		own.Drain()
+		told := without
+		told.Loads, told.RMWs, told.TableReads = told.Loads+5, told.RMWs+2, told.TableReads+1
+		if got := put(); got != told {
+			t.Errorf("a Put of which a loop is told costs %v, want %v", got, told)
+		}
+		own.Leave()
+		for _, w := range all {
+			w.Leave()
+		}
+	}
+}
+
+// Wait returns what the key holds in the end, or that it is absent, and leaves
+// nothing.
+func TestWaitProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		first   []call
+		threads threads
+		since   []shardedregistry.Version // of each call of Wait
+		want    []string                  // what it may return
+	}{
+		{"created", mc.Config{}, empty, threads{{create(1)}}, []shardedregistry.Version{0}, []string{"1 <nil>"}},
+		{"changed", mc.Config{}, with7, threads{{put(1)}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
+		{"changed twice", mc.Config{}, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
+		{"two change", mc.Config{}, with7, threads{{put(1)}, {put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
+		{"deleted", mc.Config{}, with7, threads{{remove}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found"}},
+		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found", "3 <nil>"}},
+		{"absent, present", mc.Config{}, without, threads{{create(5)}, {get}}, []shardedregistry.Version{0}, []string{"3 <nil>"}},
+		{"two wait", bounded, with7, threads{{put(1)}}, []shardedregistry.Version{1, 1}, []string{"2 <nil>"}},
+		{"two wait for versions", bounded, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{1, 2}, []string{"2 <nil>", "3 <nil>"}},
+		{"beside another key", mc.Config{}, with7, threads{{put(1), other(create(2))}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var others []string
+			for _, since := range tt.since {
+				others = append(others, fmt.Sprintf("Wait(%d)", since))
+			}
+			tt.cfg.Operations = operations(tt.threads, others...)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				for _, since := range tt.since {
+					m.Go(func() {
+						e, err := r.Wait(context.Background(), "a", since)
+						got := fmt.Sprint(e.Version, " ", err)
+						for _, want := range tt.want {
+							if got == want && e.Version != since {
+								return
+							}
+						}
+						m.Failf("Wait(%d) = %s", since, got)
+					})
+				}
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// A call of Wait that its context ends leaves nothing, and wins or loses.
+func TestWaitIsCancelled(t *testing.T) {
+	cfg := mc.Config{Operations: "Wait(ctx, 1) ∥ cancel ∥ Put"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		ctx, cancel := atomics.WithCancelCause(context.Background())
+		m.Go(func() {
+			if e, err := r.Wait(ctx, "a", 1); (err != errTest || e.Version != 0) && (err != nil || e.Version != 2) {
+				m.Failf("Wait = %v, %v", e, err)
+			}
+		})
+		m.Go(func() { cancel(errTest) })
+		doing(m, r, []call{put(1)})
+		m.Final(func() { clean(m, r) })
+	})
 }

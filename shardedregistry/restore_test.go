@@ -224,3 +224,14 @@ func TestStressSnapshotLast(t *testing.T) {
 		}
 	})
 }
+
+// The highest version may be that before which others begin.
+func TestRestoreAboveTheHighest(t *testing.T) {
+	r, err := shardedregistry.Restore(config{}, shardedregistry.MaxRestored, func(func(entry) bool) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version := mustPut(t, r, "a", 1); version != shardedregistry.MaxRestored+1 {
+		t.Errorf("a key begins at %d", version)
+	}
+}

@@ -157,6 +157,69 @@ func TestTransactRunsAgain(t *testing.T) {
 	}
 }
 
+// Likewise keys that were absent, and came and went while a watcher keeps their cells in the table.
+func TestTransactSeesWhatCameAndWent(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	w := shardedregistry.Subscribe(&r)
+	mustPut(t, &r, "a", 1)
+	r.Delete("a") // which the watcher has not come to
+	runs := 0
+	if err := r.Transact(func(tx *tx) error {
+		runs++
+		tx.Get("a")
+		tx.Get("b")
+		if runs == 1 {
+			r.Put("a", 2)
+			r.Delete("a")
+		}
+		tx.Get("c")
+		return nil
+	}); err != nil || runs != 2 {
+		t.Errorf("the function has run %d times, %v", runs, err)
+	}
+	w.Leave()
+}
+
+// A function that recovers the panic of a conflict may panic with another, which is its caller's, and
+// so is that of a transaction around it.
+func TestTransactPassesPanicsOn(t *testing.T) {
+	conflicting := func(r *shardedregistry.Registry[string, int], tx *tx, key string) {
+		defer func() { recover() }()
+		tx.Get(key)
+		r.Put(key, 1)
+		tx.Get("none")
+		t.Error("the conflict was not noticed")
+	}
+	var r shardedregistry.Registry[string, int]
+	if p := left(t, func() {
+		r.Transact(func(tx *tx) error {
+			conflicting(&r, tx, "a")
+			panic(errTest)
+		})
+	}); p != errTest {
+		t.Errorf("the panic is %v", p)
+	}
+
+	var outer, inner int
+	if err := r.Transact(func(tx *tx) error {
+		outer++
+		tx.Get("b")
+		if outer == 1 {
+			r.Put("b", 1)
+		}
+		return r.Transact(func(tx2 *shardedregistry.Tx[string, int]) error {
+			if inner++; inner == 1 {
+				conflicting(&r, tx2, "a")
+			}
+			tx.Get("c") // which ends both, the first time
+			return tx.Put("b", outer)
+		})
+	}); err != nil || outer != 2 || inner != 2 {
+		t.Errorf("the functions have run %d and %d times, %v", outer, inner, err)
+	}
+	wantValue(t, &r, "b", 2)
+}
+
 func TestTransactOfItsOwnKey(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	runs := 0

@@ -642,7 +642,7 @@ func (s *members[M]) with(more []M) *members[M] {
 	var (
 		below [membersFan]*members[M]
 		next  = &members[M]{below: &below, shift: s.shift, rank: rank}
-		apart = rank ^ more[0].rank() | rank ^ more[len(more)-1].rank()
+		apart = (rank ^ more[0].rank()) | (rank ^ more[len(more)-1].rank())
 		shift = (bits.Len64(apart|1) - 1) / rankBits * rankBits
 	)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -103,8 +104,8 @@ func TestWatchCoalesces(t *testing.T) {
 	again := mustPut(t, r, "again", 3)
 	mustPut(t, r, "briefly", 1)
 	gone, _ := r.Delete("briefly")
-	if n := w.Piled(); n != 5 {
-		t.Errorf("%d slips for 5 keys", n)
+	if n := w.Notifications(); n != 5 {
+		t.Errorf("%d notifications for 5 keys", n)
 	}
 	got := w.Drain()
 	for i, e := range got {
@@ -374,5 +375,129 @@ func TestWatchPanics(t *testing.T) {
 			}()
 			do()
 		}()
+	}
+}
+
+// A list of subscriptions is never extended in place: two who add to the same one at the
+// same time would overwrite one another, and a loop would miss a change for ever.
+func TestSubscriptionListsKeepApart(t *testing.T) {
+	for n := range 40 {
+		if !shardedregistry.KeepsApart(n) {
+			t.Errorf("two that extend a list of %d subscriptions overwrite one another", n)
+		}
+	}
+}
+
+// Loops that begin at the same time are all subscribers.
+func TestWatchersBeginAtOnce(t *testing.T) {
+	for range 2000 {
+		r := shardedregistry.MustNew(shardedregistry.Config[int, int]{Shards: 1})
+		all := make([]shardedregistry.Watcher[int, int], 3+8)
+		var ready, come sync.WaitGroup
+		ready.Add(8)
+		for i := range all {
+			if i < 3 {
+				all[i] = shardedregistry.Subscribe(r)
+				continue
+			}
+			come.Go(func() {
+				ready.Done()
+				ready.Wait()
+				all[i] = shardedregistry.Subscribe(r)
+			})
+		}
+		come.Wait()
+		r.Put(1, 1)
+		for i, w := range all {
+			if got := w.Drain(); len(got) != 1 {
+				t.Fatalf("loop %d has %v", i, got)
+			}
+			w.Leave()
+		}
+	}
+}
+
+// A key that comes again while its deletion waits for a loop is spelled as it was
+// given then.
+func TestWatchKeepsSpelling(t *testing.T) {
+	for _, history := range []int{0, 16} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+			History:   history,
+			Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
+		})
+		w := shardedregistry.Subscribe(r)
+		r.Create("a", 1)
+		r.Delete("a")
+		r.Create("A", 2)
+		for _, then := range []func(){func() { w.Drain() }, w.Leave, func() {}} {
+			_, err := r.Create("a", 3)
+			if exists, ok := err.(*shardedregistry.ExistsError); !ok || exists.Stored != "A" {
+				t.Errorf("Create = %v, want a key that was created as A", err)
+			}
+			then()
+		}
+	}
+}
+
+// WatchSnapshot yields nothing that its snapshot shows, and no deletion of what
+// it has not shown.
+func TestWatchSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+		mustPut(t, r, "old", 1)
+		mustPut(t, r, "kept", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		goOn := make(chan struct{})
+		var got []event
+		go func() {
+			for state, e := range r.WatchSnapshot(ctx) {
+				if state != nil {
+					wantSnapshot(t, state, map[string]int{"old": 1, "kept": 1})
+					<-goOn
+					continue
+				}
+				got = append(got, e)
+			}
+		}()
+		synctest.Wait()
+		shardedregistry.Changed(r, "kept") // told, and not newer than the snapshot
+		mustPut(t, r, "briefly", 1)
+		r.Delete("briefly")
+		r.Delete("old")
+		close(goOn)
+		synctest.Wait()
+		wantEvents(t, got, event{"old", 1, 2, true, false})
+
+		got = nil // a later life of a key that was shown before
+		v := mustPut(t, r, "old", 2)
+		synctest.Wait()
+		wantEvents(t, got, event{"old", 2, v, false, false})
+		got = nil
+		r.Delete("old")
+		synctest.Wait()
+		wantEvents(t, got, event{"old", 2, v + 1, true, false})
+		mustPut(t, r, "kept", 2)
+		r.Delete("kept")
+		synctest.Wait()
+	})
+}
+
+// A base tells a key's version once.
+func TestWatchSnapshotForgetsItsBase(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+	mustPut(t, r, "a", 1)
+	next, stop := iter.Pull2(r.WatchSnapshot(t.Context()))
+	defer stop()
+	next()
+	r.Delete("a")
+	if _, e, _ := next(); e != (event{"a", 1, 2, true, false}) {
+		t.Fatalf("got %v", e)
+	}
+	mustPut(t, r, "a", 3)
+	r.Delete("a") // never shown since
+	end := mustPut(t, r, "z", 1)
+	if _, e, _ := next(); e != (event{"z", 1, end, false, false}) {
+		t.Fatalf("got %v", e)
 	}
 }

@@ -17,7 +17,8 @@
 // What is saved is one instant of the registry, a [shardedregistry.Snapshot]. Nobody
 // waits for it. What changes later is in the next file. Versions of changes that are
 // in no file may be given again to other changes after a restart, so a client must not
-// keep versions across one, unless the last Save came after all changes.
+// keep versions across one, unless the last Save came after all changes, or each run
+// begins above the versions of the one before: see the example of a restart.
 //
 // Saved are keys as they are stored, values and versions. The settings are those that
 // are given to Load, whose functions accept each key and value, or Load fails. What a

@@ -2,6 +2,7 @@ package snapfile_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
@@ -258,4 +261,113 @@ func wantPanic(t testing.TB, want string, f func()) {
 		}
 	}()
 	f()
+}
+
+// Deadlines are not saved. A constant TTL gives what is read its whole time, whatever Renew had
+// made of it; one that follows from the value is what it was, also if it has passed meanwhile.
+func TestDeadlinesOfWhatIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const life = time.Hour
+		began := time.Now()
+		constant := config{TTL: func(string, int) time.Duration { return life }}
+		ending := config{TTL: func(_ string, ends int) time.Duration { return time.Until(began.Add(time.Duration(ends))) }}
+		restarted := func(r *registry, c config, down time.Duration) *registry {
+			text := written(t, r, raw)
+			r.Clear() // so that it has no timers
+			time.Sleep(down)
+			again, err := snapfile.Read(bytes.NewReader(text), c, raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return again
+		}
+		lasts := func(r *registry, key string, version shardedregistry.Version, want time.Duration) {
+			t.Helper()
+			from := time.Now()
+			if _, err := r.Wait(t.Context(), key, version); !errors.Is(err, shardedregistry.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if lasted := time.Since(from); lasted != want {
+				t.Errorf("%s has lasted for %v after the restart, want %v", key, lasted, want)
+			}
+		}
+
+		r := shardedregistry.MustNew(constant)
+		version, _ := r.Put("a", 1)
+		r.Renew("a", version, 100*life)
+		r = restarted(r, constant, 10*life)
+		lasts(r, "a", version, life) // neither what Renew gave it, nor what was left of that
+
+		began = time.Now()
+		r = shardedregistry.MustNew(ending)
+		version, _ = r.Put("a", int(3*life))
+		r.Renew("a", version, 100*life)
+		r.Put("over", int(life))
+		r = restarted(r, ending, 2*life)
+		for _, e := range contents(r) {
+			if e.Version != version {
+				t.Errorf("%v has another version than before", e)
+			}
+		}
+		if err := r.Renew("a", version, 5*life); err != nil { // an owner goes on
+			t.Error(err)
+		}
+		lasts(r, "over", version, 0)
+		lasts(r, "a", version, 5*life)
+	})
+}
+
+// A version that no file has is given again: a Wait for it sleeps until then, and UpdateIf does not
+// tell the two apart. In a registry whose versions begin above those of before, both do.
+func TestVersionsThatWereNotSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(registry)
+		r.Put("a", 1)
+		text := written(t, r, raw)
+		lost := mustPut(t, r, "a", 2)
+
+		r, err := snapfile.Read(bytes.NewReader(text), config{}, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if e, err := r.Wait(ctx, "a", lost-1); err == nil {
+			t.Errorf("Wait for the version that was lost returns %v before there is one", e)
+		}
+		if version := mustPut(t, r, "a", 3); version != lost {
+			t.Fatalf("the lost version was %d, the next one is %d", lost, version)
+		}
+
+		const run = 1 << 32
+		saved := r.Snapshot()
+		r, err = shardedregistry.Restore(config{}, saved.Last()+run, func(yield func(entry) bool) {
+			for e := range saved.Entries() {
+				if e.Version += run; !yield(e) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := r.Wait(t.Context(), "a", lost); err != nil || e.Version != lost+run {
+			t.Errorf("Wait = %v, %v", e, err)
+		}
+		if _, err := r.UpdateIf("a", lost, 9); !errors.Is(err, shardedregistry.ErrConflict) {
+			t.Errorf("UpdateIf with a version of before = %v", err)
+		}
+		if version := mustPut(t, r, "b", 1); version <= lost+run {
+			t.Errorf("a new key begins at %d", version)
+		}
+	})
+}
+
+func mustPut(t *testing.T, r *registry, key string, value int) shardedregistry.Version {
+	t.Helper()
+	version, err := r.Put(key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
 }

@@ -30,7 +30,10 @@ func must(err error) {
 
 func main() {
 	map[string]func(){
+		"Get":            get,
 		"Update":         update,
+		"Create":         create,
+		"Delete":         remove,
 		"UpdateWithMost": updateWithMost,
 		"Trip":           trip,
 		"Hit":            hit,
@@ -40,6 +43,27 @@ func main() {
 }
 
 func increment(v int) (int, error) { return v + 1, nil }
+
+func get() {
+	var r shardedregistry.Registry[string, int]
+	r.Create("k", 1)
+	walk(func() { r.Get("k") })
+}
+
+func create() {
+	var r shardedregistry.Registry[string, int]
+	r.Create("other", 1)
+	walk(func() {
+		_, err := r.Create("k", 1)
+		must(err)
+	})
+}
+
+func remove() {
+	var r shardedregistry.Registry[string, int]
+	r.Create("k", 1)
+	walk(func() { r.Delete("k") })
+}
 
 func update() {
 	var r shardedregistry.Registry[string, int]
