@@ -55,10 +55,15 @@ func (r *Registry) Due(key string) bool {
 func (r *Registry) Expire() {
 	for e := range r.Entries() {
 		if r.Due(e.Key) {
-			r.Delete(e.Key)
-			gone := r.gone[e.Key]
-			gone.Expired = true
-			r.gone[e.Key] = gone
+			r.ExpireKey(e.Key)
 		}
 	}
+}
+
+// ExpireKey does what a timer does for key, which is due.
+func (r *Registry) ExpireKey(key string) {
+	r.Delete(key)
+	gone := r.gone[key]
+	gone.Expired = true
+	r.gone[key] = gone
 }

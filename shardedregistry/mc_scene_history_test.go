@@ -1,0 +1,191 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+)
+
+// What happened in an execution of a scene, and whether some order of it explains what everybody
+// has seen. An order is one of the parts of acts: what takes effect at once, on one key or on both.
+// In between, what is due may expire.
+
+// sceneKeys are the keys of scenes, as they are stored. Of two shards each is in one.
+var sceneKeys = [2]string{"a", "f"}
+
+// A part of an act takes effect at once. It changes the model as the act has changed the registry,
+// and reports whether the act could see there what it has seen. Parts with a lower rank come first.
+type part struct {
+	rank int
+	do   func(w *world) bool
+}
+
+// An act is what an operation did in a part of its time, with what it has seen.
+type act struct {
+	name, seen string
+	begin, end int64
+	among      [][]part // of which one happened
+	mine       int      // whose memory it uses
+	lags       int      // how often time has passed since it began, at most
+}
+
+// world is the model of a registry, and what is known beside it.
+type world struct {
+	*model.Registry
+	changes [2][]model.Event         // of each key, all
+	memory  [maxActors]model.Version // what the operations have learnt
+	began   [maxActors][2]int        // how many changes there had been when a loop began
+	mine    int                      // of the act
+}
+
+func (w *world) copy() *world {
+	c := *w
+	c.Registry = w.Registry.Copy()
+	for i, all := range w.changes {
+		c.changes[i] = slices.Clip(all)
+	}
+	return &c
+}
+
+// note takes down what has changed.
+func (w *world) note() {
+	for i, k := range sceneKeys {
+		last, ok := w.Last(k)
+		if n := len(w.changes[i]); ok && (n == 0 || w.changes[i][n-1] != last) {
+			w.changes[i] = append(w.changes[i], last)
+		}
+	}
+}
+
+// expire lets what is due expire, and notes that.
+func (w *world) expire() bool { w.Expire(); w.note(); return true }
+
+// history is the acts of one execution.
+type history struct {
+	acts   []*act
+	lives  bool    // there is a time to live
+	lags   *[2]int // of the clock, for each key, by as many times as time has passed
+	budget int
+}
+
+// place is how far an order has come.
+type place struct {
+	chosen []int8 // of each act's alternatives; -1: none yet
+	done   []uint16
+	passed int // how often time has passed
+}
+
+// explains reports whether some order from w on explains the acts.
+func (h *history) explains(w *world) bool {
+	p := place{chosen: make([]int8, len(h.acts)), done: make([]uint16, len(h.acts))}
+	for i, a := range h.acts {
+		p.chosen[i] = -1
+		for _, o := range h.acts {
+			if o.name == timePasses && o.end > a.begin {
+				a.lags++
+			}
+		}
+	}
+	h.budget = 100_000
+	return h.from(w, p)
+}
+
+// over reports whether act i is over at p.
+func (h *history) over(p *place, i int) bool {
+	return p.chosen[i] >= 0 && int(p.done[i]) == 1<<len(h.acts[i].among[p.chosen[i]])-1
+}
+
+func (h *history) from(w *world, p place) bool {
+	if h.budget--; h.budget < 0 {
+		return true // too many to say
+	}
+	first, left := int64(1<<62), false // when the first act that is not over ends
+	for i, a := range h.acts {
+		if !h.over(&p, i) {
+			first, left = min(first, a.end), true
+		}
+	}
+	if !left {
+		return true
+	}
+	for i, a := range h.acts {
+		if h.over(&p, i) || a.begin > first {
+			continue
+		}
+		for j, parts := range a.among {
+			if p.chosen[i] >= 0 && int(p.chosen[i]) != j {
+				continue
+			}
+			if h.goesOn(w, p, i, j, parts) {
+				return true
+			}
+		}
+	}
+	if !h.lives {
+		return false
+	}
+	for _, k := range sceneKeys {
+		if w.Due(k) {
+			next := w.copy()
+			next.ExpireKey(k)
+			next.note()
+			if h.from(next, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// goesOn tries the parts of alternative j of act i that may be next.
+func (h *history) goesOn(w *world, p place, i, j int, parts []part) bool {
+	a, least := h.acts[i], 1<<30
+	for n, one := range parts {
+		if p.done[i]>>n&1 == 0 {
+			least = min(least, one.rank)
+		}
+	}
+	for n, one := range parts {
+		if p.done[i]>>n&1 != 0 || one.rank != least {
+			continue
+		}
+		lags := 0
+		if h.lives {
+			lags = min(a.lags, p.passed)
+		}
+		for lag := range (lags + 1) * (lags + 1) { // it may have read the clock before time passed, for each key
+			next := w.copy()
+			next.mine = a.mine
+			*h.lags = [2]int{lag % (lags + 1), lag / (lags + 1)}
+			ok := one.do(next)
+			*h.lags = [2]int{}
+			if !ok {
+				continue
+			}
+			next.note()
+			q := place{slices.Clone(p.chosen), slices.Clone(p.done), p.passed}
+			q.chosen[i] = int8(j)
+			q.done[i] |= 1 << n
+			if a.name == timePasses {
+				q.passed++
+			}
+			if h.from(next, q) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// String lists what was seen.
+func (h *history) String() string {
+	var b strings.Builder
+	for _, a := range h.acts {
+		fmt.Fprintf(&b, "\t[%d, %d] %s = %s\n", a.begin, a.end, a.name, a.seen)
+	}
+	return b.String()
+}

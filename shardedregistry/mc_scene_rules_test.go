@@ -1,0 +1,1041 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// What must hold in every scene, whatever its settings and operations: some order of all that was
+// done explains what everybody has seen, with the versions; loops have seen how each key ended,
+// and feeds each change; indexes have what the keys hold; and nothing is left.
+
+// maxActors bounds the operations of a scene that remember something: 4 of each of 8 players.
+const maxActors = 32
+
+// lastKey is created when all players are done, and tells loops so.
+const lastKey = "z"
+
+// stage is the registry of one execution of a scene.
+type stage struct {
+	scene  *scenes.Scene
+	m      *mc.M // nil where one thread does all
+	r      *names1
+	refs   map[string]shardedregistry.Ref[string, int]
+	before *model.Registry // before the players begin
+	lags   [2]int          // of its clock, for each key
+	hidden bool            // versions depend on when cells leave the table
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	players []*player
+	tick    int64
+	failure string // where there is no m
+
+	// What threads share. They take turns; only functions without the race detector touch it.
+	playing int // players that are at work
+	waiting []waiting
+
+	taker shardedregistry.Taker[string, int] // of the snapshot that is kept
+	kept  string                             // what that must have
+}
+
+// player is a thread of a scene, and what it has done. Only Final reads it beside the thread.
+type player struct {
+	*stage
+	number int
+	doing  string // the operation at hand, with its key
+	money  int    // of the next value
+	acts   []*act
+	known  []model.Version // by the memory of each operation
+	loops  []*sceneLoop
+}
+
+// waiting is a call of Wait.
+type waiting struct {
+	key    string
+	since  model.Version
+	cancel context.CancelFunc
+	over   bool
+}
+
+// sceneLoop is a loop of a player, which goes on when all are done.
+type sceneLoop struct {
+	mine    int
+	accepts []string
+	watcher shardedregistry.Watcher[string, int]
+	feed    shardedregistry.Revisions[string, int]
+	feeds   bool
+	lost    bool
+	view    map[string]model.Entry // of a loop that began with a snapshot, or nil
+	events  []model.Event
+}
+
+func (w *stage) failf(format string, args ...any) {
+	if w.m != nil {
+		w.m.Failf(format, args...)
+	} else if w.failure == "" {
+		w.failure = fmt.Sprintf(format, args...)
+	}
+}
+
+// now brackets acts.
+func (w *stage) now(end bool) int64 {
+	switch {
+	case w.m == nil:
+		w.tick++
+		return w.tick
+	case end:
+		return w.m.End()
+	}
+	return w.m.Begin()
+}
+
+// remembers runs a part of an operation, which uses the memory of the last one that was given any.
+func (p *player) remembers(name string, do func(r registry, known *model.Version) any) {
+	a := &act{name: name, begin: p.now(false), mine: p.mine()}
+	a.seen = p.show(do(p.r, &p.known[len(p.known)-1]))
+	a.end = p.now(true)
+	a.among = [][]part{{{do: func(w *world) bool { return a.seen == p.show(do(w.Registry, &w.memory[w.mine])) }}}}
+	p.acts = append(p.acts, a)
+}
+
+// memory gives the operation at hand a memory of its own.
+func (p *player) memory() (mine int) {
+	p.known = append(p.known, 0)
+	return p.mine()
+}
+
+func (p *player) mine() int { return p.number + maxActors/4*(len(p.known)-1) }
+
+// does runs a part of an operation that takes effect at once.
+func (p *player) does(name string, do func(r registry) any) {
+	a := &act{name: name, begin: p.now(false)}
+	a.seen = p.show(do(p.r))
+	a.end = p.now(true)
+	a.among = [][]part{{{do: func(w *world) bool { return a.seen == p.show(do(w.Registry)) }}}}
+	p.acts = append(p.acts, a)
+}
+
+// saw enters an act that has several parts.
+func (p *player) saw(name string, begin int64, seen any, mine int, among ...[]part) {
+	p.acts = append(p.acts, &act{name: name, seen: p.show(seen), begin: begin, end: p.now(true), among: among, mine: mine})
+}
+
+// learns looks up a key, and its version.
+func (p *player) learns(k string) {
+	p.memory()
+	p.remembers("Lookup", func(r registry, known *model.Version) any {
+		e, ok := r.Lookup(k)
+		*known = e.Version
+		return results(e, ok)
+	})
+}
+
+// holds is a part in which a key held an entry, or none.
+func (p *player) holds(k string, entries []model.Entry) part {
+	i := slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == k })
+	return part{do: func(w *world) bool {
+		e, ok := w.Lookup(k)
+		return ok == (i >= 0) && (!ok || p.show(e) == p.show(entries[i]))
+	}}
+}
+
+// lists loops over all entries: of each key at some moment.
+func (p *player) lists() {
+	begin := p.now(false)
+	entries := ordered(slices.Collect(p.r.Entries()))
+	p.saw(p.doing, begin, entries, 0, []part{p.holds("a", entries), p.holds("f", entries)})
+}
+
+// listsBy loops over the entries that have a value in the index.
+func (p *player) listsBy() {
+	if !p.scene.Has("Indexes") {
+		p.lists()
+		return
+	}
+	value, least := "x", 1
+	if p.flips() {
+		value, least = "y", 2
+	}
+	begin := p.now(false)
+	entries := ordered(slices.Collect(p.r.ByIndex("digit", value)))
+	var parts []part
+	for _, k := range sceneKeys {
+		if slices.ContainsFunc(entries, func(e model.Entry) bool { return e.Key == k }) {
+			parts = append(parts, p.holds(k, entries))
+		} else {
+			parts = append(parts, part{do: func(w *world) bool { v, ok := w.Get(k); return !ok || digitOf(v) < least }})
+		}
+		if slices.ContainsFunc(entries, func(e model.Entry) bool { return digitOf(e.Value) < least }) {
+			p.failf("ByIndex(%q) yields %v", value, entries)
+		}
+	}
+	p.saw(p.doing+" "+value, begin, entries, 0, parts)
+}
+
+// listsValues loops over the values of the index. For each that it has seen, some key had it, and
+// otherwise each key had it not at some moment.
+func (p *player) listsValues() {
+	if !p.scene.Has("Indexes") {
+		p.lists()
+		return
+	}
+	begin := p.now(false)
+	values := slices.Sorted(p.r.IndexValues("digit"))
+	among := [][]part{nil}
+	for least, value := range map[int]string{1: "x", 2: "y"} {
+		has := func(k string, want bool) part {
+			return part{do: func(w *world) bool { v, ok := w.Get(k); return (ok && digitOf(v) >= least) == want }}
+		}
+		var next [][]part
+		for _, parts := range among {
+			if slices.Contains(values, value) {
+				next = append(next, append(slices.Clip(parts), has("a", true)), append(slices.Clip(parts), has("f", true)))
+			} else {
+				next = append(next, append(slices.Clip(parts), has("a", false), has("f", false)))
+			}
+		}
+		among = next
+	}
+	p.saw(p.doing, begin, values, 0, among...)
+}
+
+// snaps takes a snapshot: of all keys at one moment.
+func (p *player) snaps(take func() *shardedregistry.Snapshot[string, int]) *shardedregistry.Snapshot[string, int] {
+	begin := p.now(false)
+	s := take()
+	p.sawSnapshot(begin, s)
+	return s
+}
+
+func (p *player) sawSnapshot(begin int64, s *shardedregistry.Snapshot[string, int]) {
+	entries := ordered(slices.Collect(s.Entries()))
+	for _, e := range entries {
+		if found, ok := s.Lookup(e.Key); !ok || found != e || s.Last() < e.Version {
+			p.failf("a snapshot has %v, and looks up %v, %t; its last version is %d", e, found, ok, s.Last())
+		}
+	}
+	seen := p.showAll(entries)
+	p.saw("Snapshot", begin, seen, 0, []part{{do: func(w *world) bool {
+		return seen == p.showAll(slices.Collect(w.Entries()))
+	}}})
+}
+
+func (w *stage) showAll(entries []model.Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		b.WriteString(w.show(e))
+	}
+	return b.String()
+}
+
+// deletes runs what deletes all keys whose value is doomed, each at some moment, and counts them.
+func (p *player) deletes(do func() int, doomed func(v int) bool) {
+	begin := p.now(false)
+	n := do()
+	removed := func(k string) part {
+		return part{do: func(w *world) bool {
+			v, ok := w.Get(k)
+			w.Delete(k)
+			return ok && doomed(v)
+		}}
+	}
+	stayed := func(k string) part {
+		return part{do: func(w *world) bool { v, ok := w.Get(k); return !ok || !doomed(v) }}
+	}
+	var among [][]part
+	switch n {
+	case 0:
+		among = [][]part{{stayed("a"), stayed("f")}}
+	case 1:
+		among = [][]part{{removed("a"), stayed("f")}, {stayed("a"), removed("f")}}
+	case 2:
+		among = [][]part{{removed("a"), removed("f")}}
+	}
+	p.saw(p.doing, begin, n, 0, among...)
+}
+
+// replaces makes the registry have some keys: it deletes the others, each at some moment, and then
+// stores each.
+func (p *player) replaces(given ...string) {
+	var equal func(x, y int) bool
+	if p.flips() {
+		equal = func(x, y int) bool { return digitOf(x) == digitOf(y) }
+	}
+	var values []int
+	for _, k := range given {
+		values = append(values, p.value(k))
+	}
+	begin := p.now(false)
+	err := p.r.Replace(func(yield func(string, int) bool) {
+		for i, k := range given {
+			if !yield(k, values[i]) {
+				return
+			}
+		}
+	}, equal)
+	errs := map[any]error{}
+	if err != nil {
+		for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
+			one := err.(*shardedregistry.KeyError)
+			errs[one.Key] = one.Err
+		}
+	}
+	var parts []part
+	for _, k := range sceneKeys {
+		if !slices.ContainsFunc(given, func(g string) bool { return strings.ToLower(g) == k }) {
+			parts = append(parts, part{do: func(w *world) bool { w.Delete(k); return true }})
+		}
+	}
+	for i, k := range given {
+		parts = append(parts, part{rank: 1 + i, do: func(w *world) bool {
+			if old, ok := w.Get(k); ok && equal != nil && equal(old, values[i]) {
+				return errs[k] == nil
+			}
+			_, err := w.Put(k, values[i])
+			return p.show(err) == p.show(errs[k])
+		}})
+	}
+	p.saw(p.doing, begin, err, 0, parts)
+}
+
+// passes lets the time to live of all that is there pass.
+func (p *player) passes() {
+	begin := p.now(false)
+	if p.m != nil {
+		p.m.Advance(short)
+	} else {
+		time.Sleep(short)
+	}
+	p.saw(timePasses, begin, nil, 0, []part{{do: func(w *world) bool { w.Pass(short); return true }}})
+}
+
+// watches begins a loop over Watch, of one key or all, and takes what there is.
+func (p *player) watches(keys ...string) {
+	l := &sceneLoop{mine: p.memory(), accepts: sceneKeys[:]}
+	begin := p.now(false)
+	if keys != nil {
+		l.accepts = keys
+		l.watcher = shardedregistry.SubscribeFiltered(p.r, shardedregistry.Keys(keys...))
+	} else {
+		l.watcher = shardedregistry.Subscribe(p.r)
+	}
+	p.begins(l, begin)
+	begin = p.now(false)
+	l.events = p.only(l.watcher.Drain())
+	var parts []part
+	for i, e := range l.events {
+		parts = append(parts, part{rank: i, do: p.last(e)})
+	}
+	if parts != nil {
+		p.saw("its events", begin, results(l.events), 0, parts)
+	}
+}
+
+// begins enters that a loop has begun.
+func (p *player) begins(l *sceneLoop, begin int64) {
+	p.loops = append(p.loops, l)
+	p.saw(p.doing+" begins", begin, nil, l.mine, []part{{do: func(w *world) bool {
+		w.began[l.mine] = [2]int{len(w.changes[0]), len(w.changes[1])}
+		return true
+	}}})
+}
+
+// only leaves out the last key.
+func (p *player) only(events []model.Event) []model.Event {
+	return slices.DeleteFunc(events, func(e model.Event) bool { return e.Key == lastKey })
+}
+
+// last is that e is the last change of its key.
+func (p *player) last(e model.Event) func(*world) bool {
+	return func(w *world) bool {
+		last, _ := w.Last(e.Key)
+		return p.show(last) == p.show(e)
+	}
+}
+
+// reads begins a loop over WatchFrom, and takes what there is.
+func (p *player) reads() {
+	if !p.feeds() {
+		p.watches()
+		return
+	}
+	l := &sceneLoop{mine: p.memory(), accepts: sceneKeys[:], feeds: true}
+	begin := p.now(false)
+	l.feed = shardedregistry.OpenFeed(p.r).Revisions
+	p.begins(l, begin)
+	l.drain(p)
+}
+
+func (w *stage) feeds() bool { return w.scene.Has("History 2", "History 32") }
+
+// snapsAndReads takes a snapshot, and goes on from there by a feed.
+func (p *player) snapsAndReads() {
+	s := p.snaps(p.r.Snapshot)
+	if !p.feeds() {
+		return
+	}
+	l := &sceneLoop{accepts: sceneKeys[:], feeds: true, view: map[string]model.Entry{}}
+	for e := range s.Entries() {
+		l.view[e.Key] = e
+	}
+	l.feed = shardedregistry.OpenRevisions(p.r, s.Revision())
+	p.loops = append(p.loops, l)
+	l.drain(p)
+}
+
+// drain takes what there is in a feed.
+func (l *sceneLoop) drain(p *player) {
+	if l.lost {
+		return
+	}
+	events, lost := shardedregistry.Feed[string, int]{Revisions: l.feed}.Drain()
+	l.events, l.lost = append(l.events, p.only(events)...), lost
+	if lost && !p.scene.Has("History 2") {
+		p.failf("a feed has lost changes")
+	}
+}
+
+// waits waits for another version of a key, or for any.
+func (p *player) waits(k string) {
+	e, _ := p.r.Lookup(k)
+	p.waitsFor(k, e.Version)
+}
+
+func (p *player) waitsFor(k string, since model.Version) {
+	ctx, cancel := context.Background(), context.CancelFunc(nil)
+	mine := 0
+	if p.m != nil {
+		ctx, cancel = atomics.WithCancel(ctx)
+		mine = p.rests(k, since, cancel)
+	} else if !p.satisfied(k, since) {
+		ctx = cancelled()
+	}
+	begin := p.now(false)
+	e, err := p.r.Wait(ctx, k, since)
+	switch {
+	case err == context.Canceled:
+		if p.m != nil && !p.cancelledBy(mine) || p.m == nil && ctx == context.Background() {
+			p.failf("Wait returns %v", err)
+		}
+	case err == nil && e.Version <= since:
+		p.failf("Wait for a version above %d returns %v", since, e)
+	default:
+		p.saw("Wait", begin, results(e, err), 0, []part{{do: func(w *world) bool {
+			now, ok := w.Lookup(k)
+			return ok == (err == nil) && p.show(now) == p.show(e) && (ok || since != 0)
+		}}})
+	}
+}
+
+// satisfied reports whether a call of Wait need not wait.
+func (w *stage) satisfied(k string, since model.Version) bool {
+	e, ok := w.r.Lookup(k)
+	return ok && e.Version > since || !ok && since != 0
+}
+
+// rests notes that a player only waits from now on.
+//
+//go:norace
+func (p *player) rests(k string, since model.Version, cancel context.CancelFunc) (mine int) {
+	p.waiting = append(p.waiting, waiting{key: k, since: since, cancel: cancel})
+	mine = len(p.waiting) - 1
+	p.leaves()
+	return mine
+}
+
+//go:norace
+func (w *stage) cancelledBy(i int) bool { return w.waiting[i].over }
+
+// leaves notes that a player is done. When all are, what waits for what will not come is called
+// off, and loops are told.
+//
+//go:norace
+func (p *player) leaves() {
+	if p.playing--; p.playing > 0 {
+		return
+	}
+	for i := range p.waiting {
+		at := &p.waiting[i]
+		if at.cancel != nil && (p.scene.Has("TTL") || !p.satisfied(at.key, at.since)) {
+			at.over = true
+			at.cancel()
+		}
+	}
+	p.r.Put(lastKey, valueOf(1, 0, 0, 0, 0))
+}
+
+// survives reports a panic that no operation has led to, and where it came from.
+func (w *stage) survives() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && err.Error() == "mc: waits for ever" {
+		panic(p) // by which the checker ends the body
+	}
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for more := true; more; {
+		var f runtime.Frame
+		if f, more = frames.Next(); !strings.HasPrefix(f.Function, "runtime.") && !strings.HasSuffix(f.File, "_test.go") {
+			w.failf("panic in %s: %v", path.Base(f.Function), p)
+		}
+	}
+	w.failf("panic: %v", p)
+}
+
+// launch starts a thread.
+func (w *stage) launch(f func()) {
+	body := func() {
+		defer w.survives()
+		f()
+	}
+	if w.m != nil {
+		w.m.Go(body)
+		return
+	}
+	go body()
+	synctest.Wait()
+}
+
+// enlist returns a player.
+func (w *stage) enlist() *player {
+	p := &player{stage: w, number: len(w.players), money: 3 + 20*len(w.players)}
+	w.players = append(w.players, p)
+	return p
+}
+
+// open makes the registry of a scene, and what watches it.
+func (w *stage) open() {
+	config := sceneConfig(w.scene)
+	w.r = shardedregistry.MustNew(config)
+	w.hidden = !w.scene.Has("two shards")
+	if w.scene.Has("equal hashes") {
+		shardedregistry.SetHash(w.r, func(k string) uint64 { return 1 << 63 })
+	}
+	config.Shards = 2
+	if config.TTL != nil {
+		config.TTL = w.lagging
+	}
+	w.before = model.NewRegistry(config)
+	w.refs = map[string]shardedregistry.Ref[string, int]{}
+	for _, k := range sceneKeys {
+		w.refs[k] = w.r.Ref(k)
+	}
+	for _, k := range sceneKeys {
+		if !strings.Contains(w.scene.First, k) {
+			continue
+		}
+		d := w.scene.Drawn("first " + k)
+		v := valueOf(1+d.Below(3), d.Below(2), 0, d.Below(3), d.Below(3))
+		w.r.Put(k, v)
+		w.before.Put(k, v)
+		w.refs[k].Get()
+	}
+	if strings.Contains(w.scene.First, "deleted") {
+		w.r.Delete("f")
+		w.before.Delete("f")
+	}
+	if w.scene.Has("Snapshot kept", "Snapshot in progress") {
+		w.taker = shardedregistry.Join(w.r)
+		w.kept = w.showAll(slices.Collect(w.before.Entries()))
+	}
+	if w.scene.Has("Snapshot kept") {
+		for !w.taker.Collect() {
+		}
+	}
+}
+
+// lagging is the TTL of the model.
+func (w *stage) lagging(k string, v int) time.Duration {
+	d := sceneTTL(k, v)
+	if d == short {
+		d -= time.Duration(w.lags[slices.Index(sceneKeys[:], strings.ToLower(k))]) * short
+	}
+	return d
+}
+
+// attend starts what watches the registry of a scene while others play.
+func (w *stage) attend() {
+	if w.scene.Has("Snapshot in progress") {
+		p := w.enlist()
+		begin := p.now(false)
+		w.launch(func() {
+			for !w.taker.Collect() {
+			}
+			p.sawSnapshot(begin, w.taker.Leave())
+		})
+	}
+	w.attendLoop()
+}
+
+// attended is what a loop knows that watches from the beginning.
+type attended struct {
+	*player
+	accepts []string
+	view    map[string]model.Event // what it has been told
+	strict  bool                   // it is told of each change
+	shown   bool                   // it began with a snapshot
+	ended   bool
+	over    bool // it has seen the last key
+	began   int64
+}
+
+// sees takes an event, and reports whether there will be more.
+func (l *attended) sees(e model.Event) (more bool) {
+	if e.Key == lastKey {
+		l.over = true
+	} else {
+		l.takes(e)
+	}
+	if !l.over {
+		return true
+	}
+	if l.scene.Has("TTL") {
+		return false // timers may come yet
+	}
+	for _, k := range l.accepts {
+		if now, ok := l.r.Lookup(k); !l.knows(k, now, ok) {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports whether the loop knows what a key holds.
+func (l *attended) knows(k string, now model.Entry, ok bool) bool {
+	last, told := l.view[k]
+	if !ok {
+		return !told || last.Deleted
+	}
+	return told && !last.Deleted && last.Version == now.Version && last.Value == now.Value
+}
+
+func (l *attended) takes(e model.Event) {
+	last, told := l.view[e.Key]
+	switch {
+	case !slices.Contains(l.accepts, e.Key):
+		l.failf("a loop is told of %v", e)
+	case told && e.Version <= last.Version:
+		l.failf("a loop is told of %v after %v", e, last)
+	case l.strict && told && !last.Deleted && e.Version != last.Version+1:
+		l.failf("a feed has %v after %v", e, last)
+	case l.shown && e.Deleted && (!told || last.Deleted):
+		l.failf("a loop is told of %v, and has not shown the key", e)
+	}
+	l.view[e.Key] = e
+	begin := l.began
+	l.began = l.now(false)
+	l.saw("told", begin, e, 0, []part{{do: func(w *world) bool {
+		if !l.strict {
+			return l.last(e)(w)
+		}
+		i := slices.Index(sceneKeys[:], e.Key)
+		return slices.ContainsFunc(w.changes[i], func(c model.Event) bool { return l.show(c) == l.show(e) })
+	}}})
+}
+
+// attendLoop starts the loop of the settings.
+func (w *stage) attendLoop() {
+	if w.scene.Has("Wait") {
+		if w.m == nil {
+			return // nobody waits where one thread does all
+		}
+		p := w.enlist()
+		e, _ := w.r.Lookup("a")
+		w.playing++
+		w.launch(func() { p.waitsFor("a", e.Version) })
+		return
+	}
+	if !w.scene.Has("Watch", "Watch of a", "WatchFrom", "WatchSnapshot") {
+		return
+	}
+	l := &attended{player: w.enlist(), accepts: sceneKeys[:], view: map[string]model.Event{}}
+	for e := range w.before.Entries() {
+		have, _ := w.r.Lookup(e.Key)
+		l.view[e.Key] = model.Event{Key: e.Key, Value: e.Value, Version: have.Version}
+	}
+	l.began = l.now(false)
+	end := func() { l.ended = true }
+	filtered := []shardedregistry.Filter[string]{shardedregistry.Prefix("a"), shardedregistry.Keys(lastKey)}
+	switch {
+	case w.scene.Has("WatchFrom") && w.feeds():
+		l.strict = true
+		after := w.r.Revision()
+		w.launch(func() {
+			defer end()
+			for c, err := range w.r.WatchFrom(w.ctx, after) {
+				if err != nil {
+					if !w.scene.Has("History 2") {
+						w.failf("a feed ends with %v", err)
+					}
+					return
+				}
+				if c.Revision <= after {
+					w.failf("revision %d comes after %d", c.Revision, after)
+				}
+				if after = c.Revision; !l.sees(c.Event) {
+					return
+				}
+			}
+		})
+	case w.scene.Has("WatchSnapshot"):
+		clear(l.view)
+		l.shown = true
+		w.launch(func() {
+			defer end()
+			for s, e := range w.r.WatchSnapshot(w.ctx) {
+				if s == nil {
+					if !l.sees(e) {
+						return
+					}
+					continue
+				}
+				l.sawSnapshot(l.began, s)
+				for e := range s.Entries() {
+					l.view[e.Key] = model.Event{Key: e.Key, Value: e.Value, Version: e.Version}
+				}
+				delete(l.view, lastKey)
+				if l.began = l.now(false); len(slices.Collect(s.Keys())) > len(l.view) {
+					return // all was over
+				}
+			}
+		})
+	default:
+		watcher := shardedregistry.Subscribe(w.r)
+		if w.scene.Has("Watch of a") {
+			l.accepts = sceneKeys[:1]
+			watcher.Leave()
+			watcher = shardedregistry.SubscribeFiltered(w.r, filtered...)
+		}
+		w.launch(func() {
+			defer end()
+			defer watcher.Leave()
+			watcher.Run(w.ctx, l.sees)
+		})
+	}
+}
+
+// plays runs the steps of a thread.
+func (p *player) plays(steps []scenes.Step) {
+	for _, o := range steps {
+		p.doing = fmt.Sprint(o.Operation, " ", o.Key)
+		i := slices.IndexFunc(sceneOperations, func(of sceneOperation) bool { return of.name == o.Operation })
+		sceneOperations[i].do(p, p.spelled(sceneKeys[o.Key-1]))
+		if p.m == nil {
+			synctest.Wait()
+			p.expires()
+		}
+	}
+	if n := len(steps); p.m == nil || steps[n-1].Operation != "Wait" {
+		p.leaves()
+	}
+}
+
+// expires enters that all that is due has expired.
+func (p *player) expires() {
+	p.saw("expire", p.now(false), nil, 0, []part{{do: (*world).expire}})
+}
+
+// over looks at what is left when all players are done.
+func (w *stage) over() {
+	defer w.survives()
+	p := w.enlist()
+	if w.scene.Has("TTL") && w.m != nil {
+		shardedregistry.ExpireAll(w.r)
+	}
+	if w.scene.Has("Snapshot kept") {
+		found := ordered(slices.Collect(w.taker.Found().Entries()))
+		if got := w.showAll(found); got != w.kept {
+			w.failf("the snapshot that is kept has %s, and had %s", got, w.kept)
+		}
+		w.taker.Leave()
+	}
+	p.expires()
+	var there []model.Entry
+	for _, k := range sceneKeys {
+		p.does("Lookup "+k, func(r registry) any { return results(r.Lookup(k)) })
+		if e, ok := w.r.Lookup(k); ok {
+			there = append(there, e)
+		}
+	}
+	for _, q := range w.players[:len(w.players)-1] {
+		for _, l := range q.loops {
+			p.ends(l, there)
+		}
+	}
+	w.atRest(there)
+	p.feedsFromTheBeginning()
+	p.goesOn()
+	w.explain()
+}
+
+// ends looks at what a loop has been told when all are done.
+func (p *player) ends(l *sceneLoop, there []model.Entry) {
+	if l.feeds {
+		l.drain(p)
+		if l.view != nil {
+			p.endsView(l, there)
+			return
+		}
+	} else {
+		l.events = append(l.events, p.only(l.watcher.Drain())...)
+		l.watcher.Leave()
+	}
+	told := [2][]model.Event{}
+	for _, e := range l.events {
+		i := slices.Index(sceneKeys[:], e.Key)
+		if n := len(told[i]); n > 0 && e.Version <= told[i][n-1].Version || !slices.Contains(l.accepts, e.Key) {
+			p.failf("a loop is told of %v", l.events)
+		}
+		told[i] = append(told[i], e)
+	}
+	if l.lost {
+		return
+	}
+	p.saw("a loop ends", p.now(false), results(l.events), 0, []part{{do: func(w *world) bool {
+		for i, k := range sceneKeys {
+			n, changes, since := len(told[i]), w.changes[i], w.began[l.mine][i]
+			switch {
+			case !slices.Contains(l.accepts, k):
+			case !l.feeds && n == 0:
+				if len(changes) != since {
+					return false
+				}
+			case !l.feeds:
+				if last, _ := w.Last(k); p.show(last) != p.show(told[i][n-1]) {
+					return false
+				}
+			default: // each change since it began, and perhaps some whose calls had not returned
+				if n > len(changes) || n < len(changes)-since {
+					return false
+				}
+				for j, e := range told[i] {
+					if p.show(changes[len(changes)-n+j]) != p.show(e) {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	}}})
+}
+
+// endsView looks at what a snapshot is with the changes since.
+func (p *player) endsView(l *sceneLoop, there []model.Entry) {
+	if l.lost {
+		return
+	}
+	last := map[string]model.Version{}
+	for k, e := range l.view {
+		last[k] = e.Version
+	}
+	delete(l.view, lastKey)
+	for _, e := range l.events {
+		if e.Version <= last[e.Key] {
+			continue
+		}
+		last[e.Key] = e.Version
+		l.view[e.Key] = model.Entry{Key: e.Key, Value: e.Value, Version: e.Version}
+		if e.Deleted {
+			delete(l.view, e.Key)
+		}
+	}
+	same := len(l.view) == len(there)
+	for _, e := range there {
+		same = same && l.view[e.Key] == e
+	}
+	if !same {
+		p.failf("a snapshot with the changes since is not what there is:\n%v after %v, and there is %v", l.view, l.events, there)
+	}
+}
+
+// atRest looks at a registry that nobody uses.
+func (w *stage) atRest(there []model.Entry) {
+	n := len(there)
+	if e, ok := w.r.Lookup(lastKey); ok {
+		there, n = append(slices.Clip(there), e), n+1
+	}
+	if got := w.r.Len(); got != n {
+		w.failf("Len is %d, and %d keys are there", got, n)
+	}
+	if got := shardedregistry.Linked(w.r); got != n {
+		w.failf("%d cells are in the table, and %d keys are there", got, n)
+	}
+	if got := shardedregistry.Intents(w.r); got != 0 {
+		w.failf("%d intents are left", got)
+	}
+	if got := shardedregistry.Kept(w.r); got != 0 {
+		w.failf("%d old records are kept", got)
+	}
+	if got := shardedregistry.Undated(w.r); got != "" {
+		w.failf("%s", got)
+	}
+	if got := shardedregistry.Traces(w.r); got != 0 {
+		w.failf("%d traces of loops are left", got)
+	}
+	w.finds(there)
+	if w.scene.Has("Indexes", "UniqueIndexes") {
+		w.agrees(there)
+	}
+	if w.scene.Has("TTL") {
+		scheduled, _ := shardedregistry.Scheduled(w.r)
+		if left := shardedregistry.Overlooked(w.r); len(left) > 0 || scheduled > n {
+			w.failf("no timer looks at %v; %d keys are scheduled of %d", left, scheduled, n)
+		}
+	}
+}
+
+// finds compares what all ways to read find.
+func (w *stage) finds(there []model.Entry) {
+	all := slices.Collect(w.r.Entries())
+	for _, e := range there {
+		v, ok := w.r.Get(e.Key)
+		at := w.r.Peek(e.Key)
+		if !ok || v != e.Value || at == nil || *at != e.Value || !slices.Contains(all, e) {
+			w.failf("%v is there, and Get finds %d, %t, Entries %v", e, v, ok, all)
+		}
+	}
+	if len(all) != len(there) {
+		w.failf("Entries yields %v, and there is %v", all, there)
+	}
+	for _, k := range sceneKeys {
+		e, ok := w.refs[k].Lookup()
+		if i := slices.IndexFunc(there, func(e model.Entry) bool { return e.Key == k }); ok != (i >= 0) || ok && there[i] != e {
+			w.failf("a Ref finds %v, %t, and there is %v", e, ok, there)
+		}
+	}
+}
+
+// agrees compares indexes with what there is.
+func (w *stage) agrees(there []model.Entry) {
+	c := sceneConfig(w.scene)
+	lists, pins := 0, 0
+	compare := func(index string, values func(string, int) []string) {
+		has := map[string][]model.Entry{}
+		for _, e := range there {
+			for _, v := range values(e.Key, e.Value) {
+				has[v] = append(has[v], e)
+				pins++
+			}
+		}
+		lists += len(has)
+		for v, want := range has {
+			got := slices.Collect(w.r.ByIndex(index, v))
+			if len(got) != len(want) || slices.ContainsFunc(want, func(e model.Entry) bool { return !slices.Contains(got, e) }) {
+				w.failf("ByIndex(%q, %q) yields %v, and there is %v", index, v, got, there)
+			}
+		}
+		if got := slices.Collect(w.r.IndexValues(index)); len(got) != len(has) {
+			w.failf("IndexValues(%q) yields %v, and there is %v", index, got, there)
+		}
+	}
+	for index, values := range c.Indexes {
+		compare(index, values)
+	}
+	for index, values := range c.UniqueIndexes {
+		compare(index, values)
+		slots := map[string]bool{}
+		for _, e := range there {
+			for _, v := range values(e.Key, e.Value) {
+				if slots[v] {
+					w.failf("two keys have %q: %v", v, there)
+				}
+				slots[v] = true
+				if got, ok := w.r.LookupBy(index, v); !ok || got != e {
+					w.failf("LookupBy(%q) finds %v, %t, and there is %v", v, got, ok, there)
+				}
+			}
+		}
+	}
+	if shelves, _, n := shardedregistry.Pins(w.r); shelves != lists || n != pins {
+		w.failf("indexes keep %d values and %d pins, and there are %d and %d", shelves, n, lists, pins)
+	}
+}
+
+// feedsFromTheBeginning reads all changes that are remembered: all that there were, if so many are.
+func (p *player) feedsFromTheBeginning() {
+	if !p.feeds() {
+		return
+	}
+	l := &sceneLoop{feed: shardedregistry.OpenRevisions(p.r, 0)}
+	all, lost := shardedregistry.Feed[string, int]{Revisions: l.feed}.Drain()
+	if lost {
+		p.failf("a feed from the beginning has lost changes")
+	}
+	others := len(all)
+	all = p.only(all)
+	others -= len(all)
+	p.saw("all changes", p.now(false), results(all), 0, []part{{do: func(w *world) bool {
+		total := len(w.changes[0]) + len(w.changes[1])
+		want := total
+		if p.scene.Has("History 2") {
+			want = min(total, 2-others)
+		}
+		told := [2][]model.Event{}
+		for _, e := range all {
+			i := slices.Index(sceneKeys[:], e.Key)
+			told[i] = append(told[i], e)
+		}
+		for i, events := range told {
+			changes := w.changes[i]
+			if len(events) > len(changes) {
+				return false
+			}
+			for j, e := range events {
+				if p.show(changes[len(changes)-len(events)+j]) != p.show(e) {
+					return false
+				}
+			}
+		}
+		return len(all) == want
+	}}})
+}
+
+// goesOn does a little more when all are done, which tells what the next versions are.
+func (p *player) goesOn() {
+	for _, k := range sceneKeys {
+		v := valueOf(9, 0, 0, 0, 1)
+		p.does("then Put "+k, func(r registry) any { return results(r.Put(k, v)) })
+		p.does("then Delete "+k, func(r registry) any { return results(r.Delete(k)) })
+		p.does("then Create "+k, func(r registry) any { return results(r.Create(k, v)) })
+		p.does("then Lookup "+k, func(r registry) any { return results(r.Lookup(k)) })
+	}
+}
+
+// explain looks for an order that explains all.
+func (w *stage) explain() {
+	h := &history{lives: w.scene.Has("TTL"), lags: &w.lags}
+	for _, p := range w.players {
+		h.acts = append(h.acts, p.acts...)
+	}
+	slices.SortStableFunc(h.acts, func(a, b *act) int { return int(a.begin - b.begin) })
+	start := &world{Registry: w.before.Copy()}
+	start.note()
+	for i, k := range sceneKeys { // what happened to it before
+		if last, ok := start.Last(k); ok && last.Deleted {
+			first := last
+			first.Deleted = false
+			first.Version--
+			start.changes[i] = []model.Event{first, last}
+		}
+	}
+	if !h.explains(start) {
+		w.failf("no order explains what was seen\n%s", h)
+	}
+}
