@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -42,8 +44,11 @@ type stage struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	players []*player
-	tick    int64
-	failure string // where there is no m
+
+	// Where there is no m, a loop runs beside the player.
+	tick    atomic.Int64
+	mu      sync.Mutex
+	failure string // under mu
 
 	// What threads share. They take turns; only functions without the race detector touch it.
 	playing int // players that are at work
@@ -62,6 +67,9 @@ type player struct {
 	acts   []*act
 	known  []model.Version // by the memory of each operation
 	loops  []*sceneLoop
+
+	patience context.Context // of its call of Wait, which loses ends
+	loses    context.CancelFunc
 }
 
 // waiting is a call of Wait.
@@ -87,7 +95,11 @@ type sceneLoop struct {
 func (w *stage) failf(format string, args ...any) {
 	if w.m != nil {
 		w.m.Failf(format, args...)
-	} else if w.failure == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
 	}
 }
@@ -96,8 +108,7 @@ func (w *stage) failf(format string, args ...any) {
 func (w *stage) now(end bool) int64 {
 	switch {
 	case w.m == nil:
-		w.tick++
-		return w.tick
+		return w.tick.Add(1)
 	case end:
 		return w.m.End()
 	}
@@ -417,11 +428,10 @@ func (p *player) waits(k string) {
 }
 
 func (p *player) waitsFor(k string, since model.Version) {
-	ctx, cancel := context.Background(), context.CancelFunc(nil)
-	mine := 0
+	ctx, mine := context.Background(), 0
 	if p.m != nil {
-		ctx, cancel = atomics.WithCancel(ctx)
-		mine = p.rests(k, since, cancel)
+		ctx = p.patience
+		mine = p.rests(k, since)
 	} else if !p.satisfied(k, since) {
 		ctx = cancelled()
 	}
@@ -451,8 +461,8 @@ func (w *stage) satisfied(k string, since model.Version) bool {
 // rests notes that a player only waits from now on.
 //
 //go:norace
-func (p *player) rests(k string, since model.Version, cancel context.CancelFunc) (mine int) {
-	p.waiting = append(p.waiting, waiting{key: k, since: since, cancel: cancel})
+func (p *player) rests(k string, since model.Version) (mine int) {
+	p.waiting = append(p.waiting, waiting{key: k, since: since, cancel: p.loses})
 	mine = len(p.waiting) - 1
 	p.leaves()
 	return mine
@@ -471,7 +481,7 @@ func (p *player) leaves() {
 	}
 	for i := range p.waiting {
 		at := &p.waiting[i]
-		if at.cancel != nil && (p.scene.Has("TTL") || !p.satisfied(at.key, at.since)) {
+		if p.scene.Has("TTL") || !p.satisfied(at.key, at.since) {
 			at.over = true
 			at.cancel()
 		}
@@ -516,6 +526,9 @@ func (w *stage) launch(f func()) {
 // enlist returns a player.
 func (w *stage) enlist() *player {
 	p := &player{stage: w, number: len(w.players), money: 3 + 20*len(w.players)}
+	if w.m != nil { // before the threads begin, as the race detector sees no order in what they tell each other
+		p.patience, p.loses = atomics.WithCancel(context.Background())
+	}
 	w.players = append(w.players, p)
 	return p
 }

@@ -49,7 +49,7 @@ func TestScenes(t *testing.T) {
 			m.Final(w.over)
 		})
 	})
-	c.Played, c.Short, c.Runs = 10_000, 300, 4
+	c.Played, c.Short, c.Runs = 10_000, 200, 4
 	c.Play(t)
 }
 
@@ -74,7 +74,7 @@ func TestScenesInOrder(t *testing.T) {
 		})
 		return mc.Result{Schedules: 1, Failure: w.failure}
 	})
-	c.Played, c.Short, c.Runs = 30_000, 500, 1
+	c.Played, c.Short, c.Runs = 20_000, 300, 1
 	c.Play(t)
 }
 
