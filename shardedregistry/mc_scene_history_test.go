@@ -67,9 +67,10 @@ func (w *world) expire() bool { w.Expire(); w.note(); return true }
 // history is the acts of one execution.
 type history struct {
 	acts   []*act
-	lives  bool    // there is a time to live
-	lags   *[2]int // of the clock, for each key, by as many times as time has passed
-	budget int
+	lives  bool // there is a time to live
+	clock  *modelClock
+	last   *world // in the end of the order that explains
+	budget int    // how many places it still looks at
 }
 
 // place is how far an order has come.
@@ -77,6 +78,15 @@ type place struct {
 	chosen []int8 // of each act's alternatives; -1: none yet
 	done   []uint16
 	passed int // how often time has passed
+}
+
+// lags are how much a clock is slow, for each key, in times that time has passed.
+type lags [2]int
+
+// modelClock is what the model computes deadlines by.
+type modelClock struct {
+	lags  lags
+	asked [2]bool // for which keys it was read
 }
 
 // explains reports whether some order from w on explains the acts.
@@ -101,7 +111,7 @@ func (h *history) over(p *place, i int) bool {
 
 func (h *history) from(w *world, p place) bool {
 	if h.budget--; h.budget < 0 {
-		return true // too many to say
+		return false
 	}
 	first, left := int64(1<<62), false // when the first act that is not over ends
 	for i, a := range h.acts {
@@ -110,6 +120,7 @@ func (h *history) from(w *world, p place) bool {
 		}
 	}
 	if !left {
+		h.last = w
 		return true
 	}
 	for i, a := range h.acts {
@@ -153,32 +164,52 @@ func (h *history) goesOn(w *world, p place, i, j int, parts []part) bool {
 		if p.done[i]>>n&1 != 0 || one.rank != least {
 			continue
 		}
-		lags := 0
-		if h.lives {
-			lags = min(a.lags, p.passed)
-		}
-		for lag := range (lags + 1) * (lags + 1) { // it may have read the clock before time passed, for each key
+		limit := [2]int{}
+		for lag := (lags{}); ; {
 			next := w.copy()
 			next.mine = a.mine
-			*h.lags = [2]int{lag % (lags + 1), lag / (lags + 1)}
-			ok := one.do(next)
-			*h.lags = [2]int{}
-			if !ok {
-				continue
-			}
-			next.note()
-			q := place{slices.Clone(p.chosen), slices.Clone(p.done), p.passed}
-			q.chosen[i] = int8(j)
-			q.done[i] |= 1 << n
-			if a.name == timePasses {
-				q.passed++
-			}
-			if h.from(next, q) {
+			h.clock.lags, h.clock.asked = lag, [2]bool{}
+			ok, asked := one.do(next), h.clock.asked
+			h.clock.lags = lags{}
+			if ok && h.follows(next, p, i, j, n) {
 				return true
+			}
+			// It may have read the clock before time passed, for each key of which it did.
+			for k := range asked {
+				if asked[k] {
+					limit[k] = min(a.lags, p.passed)
+				}
+			}
+			if !lag.next(limit) {
+				break
 			}
 		}
 	}
 	return false
+}
+
+// next makes lag the next one up to a limit, and reports whether there is one.
+func (lag *lags) next(limit [2]int) bool {
+	for k := range lag {
+		if lag[k] < limit[k] {
+			lag[k]++
+			return true
+		}
+		lag[k] = 0
+	}
+	return false
+}
+
+// follows goes on after part n of alternative j of act i.
+func (h *history) follows(w *world, p place, i, j, n int) bool {
+	w.note()
+	q := place{slices.Clone(p.chosen), slices.Clone(p.done), p.passed}
+	q.chosen[i] = int8(j)
+	q.done[i] |= 1 << n
+	if h.acts[i].name == timePasses {
+		q.passed++
+	}
+	return h.from(w, q)
 }
 
 // String lists what was seen.
