@@ -177,6 +177,7 @@ var sceneSimpler = map[string]string{
 	"Transact, overtaken":         "Put both",
 	"Delete both":                 "Clear",
 	"Watch of one":                "Watch",
+	"Watch, leave":                "Watch",
 	"Snapshot, WatchFrom":         "Snapshot",
 }
 
@@ -451,6 +452,12 @@ var sceneOperations = []sceneOperation{
 
 	{"Watch", func(p *player, _ string) { p.watches() }},
 	{"Watch of one", func(p *player, k string) { p.watches(strings.ToLower(k)) }},
+	{"Watch, leave", func(p *player, _ string) {
+		p.watches()
+		l := p.loops[len(p.loops)-1]
+		p.loops = p.loops[:len(p.loops)-1]
+		l.watcher.Leave()
+	}},
 	{"WatchFrom", func(p *player, _ string) { p.reads() }},
 	{"Snapshot, WatchFrom", func(p *player, _ string) { p.snapsAndReads() }},
 	{timePasses, func(p *player, _ string) { p.passes() }},
