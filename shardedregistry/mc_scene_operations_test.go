@@ -214,6 +214,10 @@ func versioned(off model.Version, do func(p *player, r registry, k string, versi
 	return func(p *player, k string) {
 		v := p.value(k)
 		p.learns(k)
+		off := off
+		if off > 0 && p.hidden {
+			off = 1 << 20 // which the key does not come to have
+		}
 		p.remembers(p.doing, func(r registry, known *model.Version) any { return do(p, r, k, *known+off, v) })
 	}
 }
