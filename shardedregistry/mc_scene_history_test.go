@@ -70,11 +70,11 @@ type history struct {
 	lives  bool // there is a time to live
 	clock  *modelClock
 	last   *world // in the end of the order that explains
-	budget int    // how many places it still looks at
+	budget int    // how many positions it still looks at
 }
 
-// place is how far an order has come.
-type place struct {
+// position is how far an order has come.
+type position struct {
 	chosen []int8 // of each act's alternatives; -1: none yet
 	done   []uint16
 	passed int // how often time has passed
@@ -91,7 +91,7 @@ type modelClock struct {
 
 // explains reports whether some order from w on explains the acts.
 func (h *history) explains(w *world) bool {
-	p := place{chosen: make([]int8, len(h.acts)), done: make([]uint16, len(h.acts))}
+	p := position{chosen: make([]int8, len(h.acts)), done: make([]uint16, len(h.acts))}
 	for i, a := range h.acts {
 		p.chosen[i] = -1
 		for _, o := range h.acts {
@@ -105,11 +105,11 @@ func (h *history) explains(w *world) bool {
 }
 
 // over reports whether act i is over at p.
-func (h *history) over(p *place, i int) bool {
+func (h *history) over(p *position, i int) bool {
 	return p.chosen[i] >= 0 && int(p.done[i]) == 1<<len(h.acts[i].among[p.chosen[i]])-1
 }
 
-func (h *history) from(w *world, p place) bool {
+func (h *history) from(w *world, p position) bool {
 	if h.budget--; h.budget < 0 {
 		return false
 	}
@@ -153,7 +153,7 @@ func (h *history) from(w *world, p place) bool {
 }
 
 // goesOn tries the parts of alternative j of act i that may be next.
-func (h *history) goesOn(w *world, p place, i, j int, parts []part) bool {
+func (h *history) goesOn(w *world, p position, i, j int, parts []part) bool {
 	a, least := h.acts[i], 1<<30
 	for n, one := range parts {
 		if p.done[i]>>n&1 == 0 {
@@ -201,9 +201,9 @@ func (lag *lags) next(limit [2]int) bool {
 }
 
 // follows goes on after part n of alternative j of act i.
-func (h *history) follows(w *world, p place, i, j, n int) bool {
+func (h *history) follows(w *world, p position, i, j, n int) bool {
 	w.note()
-	q := place{slices.Clone(p.chosen), slices.Clone(p.done), p.passed}
+	q := position{slices.Clone(p.chosen), slices.Clone(p.done), p.passed}
 	q.chosen[i] = int8(j)
 	q.done[i] |= 1 << n
 	if h.acts[i].name == timePasses {

@@ -18,7 +18,7 @@ import (
 )
 
 // What generated scenes consist of: the settings of a registry, and the operations that threads do
-// to the keys a and f. What must hold is in mc_scene_rules_test.go.
+// to the keys a and f. What must hold is in mc_scene_stage_test.go.
 
 // sceneSettings have levels, of which the first is none.
 var sceneSettings = [][]string{
