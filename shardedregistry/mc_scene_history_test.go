@@ -69,8 +69,9 @@ type history struct {
 	acts   []*act
 	lives  bool // there is a time to live
 	clock  *modelClock
-	last   *world // in the end of the order that explains
-	budget int    // how many positions it still looks at
+	last   *world          // in the end of the order that explains
+	budget int             // how many positions it still looks at
+	seen   map[string]bool // where it has been, by the keys of positions and worlds
 }
 
 // position is how far an order has come.
@@ -89,6 +90,22 @@ type modelClock struct {
 	asked [2]bool // for which keys it was read
 }
 
+// key is equal where the rest of an order is.
+func (p *position) key(key []byte) []byte {
+	for i, n := range p.chosen {
+		key = append(key, byte(n), byte(p.done[i]), byte(p.done[i]>>8))
+	}
+	return append(key, byte(p.passed))
+}
+
+func (w *world) key(key []byte) []byte {
+	for i, k := range sceneKeys {
+		left, expires := w.Left(k)
+		key = fmt.Append(key, w.changes[i], left, expires)
+	}
+	return fmt.Append(key, w.memory, w.began)
+}
+
 // explains reports whether some order from w on explains the acts.
 func (h *history) explains(w *world) bool {
 	p := position{chosen: make([]int8, len(h.acts)), done: make([]uint16, len(h.acts))}
@@ -100,7 +117,7 @@ func (h *history) explains(w *world) bool {
 			}
 		}
 	}
-	h.budget = 100_000
+	h.seen, h.budget = map[string]bool{}, 100_000
 	return h.from(w, p)
 }
 
@@ -113,6 +130,11 @@ func (h *history) from(w *world, p position) bool {
 	if h.budget--; h.budget < 0 {
 		return false
 	}
+	key := string(p.key(w.key(make([]byte, 0, 200))))
+	if h.seen[key] {
+		return false // by another order
+	}
+	h.seen[key] = true
 	first, left := int64(1<<62), false // when the first act that is not over ends
 	for i, a := range h.acts {
 		if !h.over(&p, i) {
