@@ -106,6 +106,12 @@ func (w *world) key(key []byte) []byte {
 	return fmt.Append(key, w.memory, w.began)
 }
 
+// How many positions are looked at before it remembers where it has been, and in all.
+const (
+	fewPositions  = 100
+	manyPositions = 100_000
+)
+
 // explains reports whether some order from w on explains the acts.
 func (h *history) explains(w *world) bool {
 	p := position{chosen: make([]int8, len(h.acts)), done: make([]uint16, len(h.acts))}
@@ -117,7 +123,7 @@ func (h *history) explains(w *world) bool {
 			}
 		}
 	}
-	h.seen, h.budget = map[string]bool{}, 100_000
+	h.seen, h.budget = map[string]bool{}, manyPositions
 	return h.from(w, p)
 }
 
@@ -130,11 +136,13 @@ func (h *history) from(w *world, p position) bool {
 	if h.budget--; h.budget < 0 {
 		return false
 	}
-	key := string(p.key(w.key(make([]byte, 0, 200))))
-	if h.seen[key] {
-		return false // by another order
+	if h.budget < manyPositions-fewPositions { // most orders are found at once
+		key := string(p.key(w.key(make([]byte, 0, 200))))
+		if h.seen[key] {
+			return false // another order has led here
+		}
+		h.seen[key] = true
 	}
-	h.seen[key] = true
 	first, left := int64(1<<62), false // when the first act that is not over ends
 	for i, a := range h.acts {
 		if !h.over(&p, i) {

@@ -241,25 +241,38 @@ func got(k string, v int, ok bool) any {
 	return results(model.Entry{Key: strings.ToLower(k), Value: v}, true)
 }
 
-// computes is Compute with one function for all.
+// computes is Compute with a function that sees what is there, and leaves alone what has no digit.
 func computes(k string, v int, op model.ComputeOp) func(registry) any {
 	return func(r registry) any {
-		return results(r.Compute(k, func(old int, _ bool) (int, model.ComputeOp, error) {
-			return v + moneyOf(old)*3*one, op, nil
-		}))
+		var saw any
+		e, ok, err := r.Compute(k, func(old int, exists bool) (int, model.ComputeOp, error) {
+			saw = results(old, exists)
+			if op == shardedregistry.DeleteOp && digitOf(old) == 0 {
+				return 0, shardedregistry.CancelOp, nil
+			}
+			return v, op, nil
+		})
+		return results(saw, e, ok, err)
 	}
 }
 
+// updating is Update with a function that sees what is there, and may do something first.
 func updating(k string, v int, first func()) func(registry) any {
 	return func(r registry) any {
-		return results(r.Update(k, func(old int) (int, error) {
+		var saw any
+		e, err := r.Update(k, func(old int) (int, error) {
 			if _, ok := r.(*names1); ok && first != nil {
 				do := first
 				first = nil
 				do()
 			}
-			return v + moneyOf(old)*3*one, nil
-		}))
+			saw = results(old)
+			return v, nil
+		})
+		if errors.Is(err, shardedregistry.ErrNotFound) {
+			saw = nil // it may have run before
+		}
+		return results(saw, e, err)
 	}
 }
 
@@ -345,10 +358,13 @@ var sceneOperations = []sceneOperation{
 	})},
 	{"DeleteFunc", func(p *player, k string) {
 		digit := digitOf(p.value(k))
-		doomed := func(v int) bool { return digitOf(v) == digit }
-		p.deletes(func() int { return p.r.DeleteFunc(func(_ string, v int) bool { return doomed(v) }) }, doomed)
+		saw := map[string]int{}
+		doomed := func(k string, v int) bool { last, ok := saw[k]; return digitOf(v) == digit && (!ok || v == last) }
+		p.deletes(func() int {
+			return p.r.DeleteFunc(func(k string, v int) bool { saw[k] = v; return digitOf(v) == digit })
+		}, doomed)
 	}},
-	{"Clear", func(p *player, _ string) { p.deletes(p.r.Clear, func(int) bool { return true }) }},
+	{"Clear", func(p *player, _ string) { p.deletes(p.r.Clear, func(string, int) bool { return true }) }},
 	{"Replace", func(p *player, k string) { p.replaces(k, otherKey(k)) }},
 	{"Replace one", func(p *player, k string) { p.replaces(k) }},
 	{"Renew", func(p *player, k string) {

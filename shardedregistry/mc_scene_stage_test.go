@@ -258,18 +258,18 @@ func (w *stage) showAll(entries []model.Entry) string {
 }
 
 // deletes runs what deletes all keys whose value is doomed, each at some moment, and counts them.
-func (p *player) deletes(do func() int, doomed func(v int) bool) {
+func (p *player) deletes(do func() int, doomed func(k string, v int) bool) {
 	begin := p.now(false)
 	n := do()
 	removed := func(k string) part {
 		return part{do: func(w *world) bool {
 			v, ok := w.Get(k)
 			w.Delete(k)
-			return ok && doomed(v)
+			return ok && doomed(k, v)
 		}}
 	}
 	stayed := func(k string) part {
-		return part{do: func(w *world) bool { v, ok := w.Get(k); return !ok || !doomed(v) }}
+		return part{do: func(w *world) bool { v, ok := w.Get(k); return !ok || !doomed(k, v) }}
 	}
 	var among [][]part
 	switch n {
