@@ -123,7 +123,8 @@ func (c *Cast) programme() *programme {
 	for _, of := range c.Settings {
 		levels = append(levels, len(of))
 	}
-	p := &programme{cast: c, rows: Pairwise(levels), without: strings.Split(os.Getenv("SCENES_WITHOUT"), ",")}
+	// Each level alone as well: what has few settings takes fast paths.
+	p := &programme{cast: c, rows: append(Pairwise(levels), Alone(levels)...), without: strings.Split(os.Getenv("SCENES_WITHOUT"), ",")}
 	n := len(c.Operations)
 	for i := range n {
 		for j := range n {
