@@ -435,7 +435,7 @@ var sceneOperations = []sceneOperation{
 		return results(a, inA, b, inB), nil
 	})},
 	{"Put both", transacting(func(tx model.TxOps, k string, v int) (any, error) {
-		return results(tx.Put(k, v), tx.Put(otherKey(k), plainOf(v)+one)), nil
+		return results(tx.Put(k, v), tx.Put(otherKey(k), v+one)), nil // with one unique value, if any
 	})},
 	{"Transact fails", transacting(func(tx model.TxOps, k string, v int) (any, error) {
 		a, inA := tx.Get(k)

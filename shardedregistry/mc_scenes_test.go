@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
@@ -59,6 +60,7 @@ func TestScenesInOrder(t *testing.T) {
 		w := &stage{scene: s}
 		synctest.Test(t, func(*testing.T) {
 			w.ctx, w.cancel = context.WithCancel(context.Background())
+			w.sleep = time.Sleep
 			w.open()
 			w.playing = 1
 			p := w.enlist()
