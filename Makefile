@@ -38,7 +38,7 @@ NESTED := bench/peers cluster examples/planservice integrations/gobreaker integr
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/mc/... ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave
+MODEL := ./internal/mc/... ./internal/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and
@@ -132,10 +132,10 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 	done
 
 .PHONY: scenes
-scenes: ## play all generated scenes: three operations on breakers and caches of all pairs of settings (12 minutes; prints as it goes; SCENES_SEED=1: others)
-	@for pkg in ./atomicbreaker ./oncecache; do \
+scenes: ## play all generated scenes: three operations on breakers, caches and registries of all pairs of settings (30 minutes; prints as it goes; SCENES_SEED=1: others)
+	@for pkg in ./atomicbreaker ./oncecache ./shardedregistry; do \
 		echo "== $$pkg"; \
-		SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes$$' $$pkg; \
+		SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes(InOrder)?$$' $$pkg; \
 	done
 
 .PHONY: smoke

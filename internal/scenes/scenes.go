@@ -69,6 +69,19 @@ func Pairwise(levels []int) (rows [][]int) {
 	return rows
 }
 
+// Alone returns the choices in which at most one setting has another level than its first.
+func Alone(levels []int) (rows [][]int) {
+	rows = append(rows, make([]int, len(levels)))
+	for s, n := range levels {
+		for i := 1; i < n; i++ {
+			row := make([]int, len(levels))
+			row[s] = i
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
 // Dice is SplitMix64.
 type Dice struct{ state uint64 }
 

@@ -1,6 +1,9 @@
 package scenes
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestPairwise(t *testing.T) {
 	levels := []int{2, 5, 3, 1, 4}
@@ -18,6 +21,13 @@ func TestPairwise(t *testing.T) {
 				t.Errorf("%d pairs of levels of settings %d and %d, want %d", len(met), s, u, levels[s]*levels[u])
 			}
 		}
+	}
+}
+
+func TestAlone(t *testing.T) {
+	got := fmt.Sprint(Alone([]int{2, 1, 3}))
+	if want := "[[0 0 0] [1 0 0] [0 0 1] [0 0 2]]"; got != want {
+		t.Errorf("Alone = %s, want %s", got, want)
 	}
 }
 

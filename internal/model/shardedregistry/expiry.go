@@ -45,20 +45,31 @@ func (r *Registry) Renew(given string, want Version, ttl time.Duration) error {
 // Pass lets time pass. Deadlines are rounded up to whole milliseconds.
 func (r *Registry) Pass(d time.Duration) { r.now += d }
 
+// Left returns how long key has to live, if it expires.
+func (r *Registry) Left(key string) (left time.Duration, expires bool) {
+	until, ok := r.deadlines[key]
+	return (until+time.Millisecond-1)/time.Millisecond*time.Millisecond - r.now, ok
+}
+
 // Due reports whether the deadline of key has come.
 func (r *Registry) Due(key string) bool {
-	until, ok := r.deadlines[key]
-	return ok && (until+time.Millisecond-1)/time.Millisecond*time.Millisecond <= r.now
+	left, expires := r.Left(key)
+	return expires && left <= 0
 }
 
 // Expire deletes what timers delete that run now.
 func (r *Registry) Expire() {
 	for e := range r.Entries() {
 		if r.Due(e.Key) {
-			r.Delete(e.Key)
-			gone := r.gone[e.Key]
-			gone.Expired = true
-			r.gone[e.Key] = gone
+			r.ExpireKey(e.Key)
 		}
 	}
+}
+
+// ExpireKey does what a timer does for key, which is due.
+func (r *Registry) ExpireKey(key string) {
+	r.Delete(key)
+	gone := r.gone[key]
+	gone.Expired = true
+	r.gone[key] = gone
 }

@@ -1,0 +1,373 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"slices"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// What loops of scenes are told of, and what they must have been told in the end.
+
+// sceneLoop is a loop of a player, which goes on when all are done.
+type sceneLoop struct {
+	mine    int
+	accepts []string
+	watcher shardedregistry.Watcher[string, int]
+	feed    shardedregistry.Revisions[string, int]
+	feeds   bool
+	lost    bool
+	view    map[string]model.Entry // of a loop that began with a snapshot, or nil
+	events  []model.Event
+}
+
+// watches begins a loop over Watch, of one key or all, and takes what there is.
+func (p *player) watches(keys ...string) {
+	l := &sceneLoop{mine: p.memory(), accepts: sceneKeys[:]}
+	begin := p.now(false)
+	if keys != nil {
+		l.accepts = keys
+		l.watcher = shardedregistry.SubscribeFiltered(p.r, shardedregistry.Keys(keys...))
+	} else {
+		l.watcher = shardedregistry.Subscribe(p.r)
+	}
+	p.begins(l, begin)
+	begin = p.now(false)
+	l.events = p.only(l.watcher.Drain())
+	var parts []part
+	for i, e := range l.events {
+		parts = append(parts, part{rank: i, do: p.last(e)})
+	}
+	if parts != nil {
+		p.saw("its events", begin, results(l.events), 0, parts)
+	}
+}
+
+// begins enters that a loop has begun.
+func (p *player) begins(l *sceneLoop, begin int64) {
+	p.loops = append(p.loops, l)
+	p.saw(p.doing+" begins", begin, nil, l.mine, []part{{do: func(w *world) bool {
+		w.began[l.mine] = [2]int{len(w.changes[0]), len(w.changes[1])}
+		return true
+	}}})
+}
+
+// only leaves out the last key.
+func (p *player) only(events []model.Event) []model.Event {
+	return slices.DeleteFunc(events, func(e model.Event) bool { return e.Key == lastKey })
+}
+
+// last is that e is the last change of its key.
+func (p *player) last(e model.Event) func(*world) bool {
+	return func(w *world) bool {
+		last, _ := w.Last(e.Key)
+		return p.show(last) == p.show(e)
+	}
+}
+
+// reads begins a loop over WatchFrom, and takes what there is.
+func (p *player) reads() {
+	if !p.feeds() {
+		p.watches()
+		return
+	}
+	l := &sceneLoop{mine: p.memory(), accepts: sceneKeys[:], feeds: true}
+	begin := p.now(false)
+	l.feed = shardedregistry.OpenFeed(p.r).Revisions
+	p.begins(l, begin)
+	l.drain(p)
+}
+
+func (w *stage) feeds() bool { return w.scene.Has("History 2", "History 32") }
+
+// snapsAndReads takes a snapshot, and goes on from there by a feed.
+func (p *player) snapsAndReads() {
+	s := p.snaps(p.r.Snapshot)
+	if !p.feeds() {
+		return
+	}
+	l := &sceneLoop{accepts: sceneKeys[:], feeds: true, view: map[string]model.Entry{}}
+	for e := range s.Entries() {
+		l.view[e.Key] = e
+	}
+	l.feed = shardedregistry.OpenRevisions(p.r, s.Revision())
+	p.loops = append(p.loops, l)
+	l.drain(p)
+}
+
+// drain takes what there is in a feed.
+func (l *sceneLoop) drain(p *player) {
+	if l.lost {
+		return
+	}
+	events, lost := shardedregistry.Feed[string, int]{Revisions: l.feed}.Drain()
+	l.events, l.lost = append(l.events, p.only(events)...), lost
+	if lost && !p.scene.Has("History 2") {
+		p.failf("a feed has lost changes")
+	}
+}
+
+// attended is what a loop knows that watches from the beginning.
+type attended struct {
+	*player
+	accepts []string
+	view    map[string]model.Event // what it has been told
+	strict  bool                   // it is told of each change
+	shown   bool                   // it began with a snapshot
+	ended   bool
+	over    bool // it has seen the last key
+	began   int64
+}
+
+// sees takes an event, and reports whether there will be more.
+func (l *attended) sees(e model.Event) (more bool) {
+	if e.Key == lastKey {
+		l.over = true
+	} else {
+		l.takes(e)
+	}
+	if !l.over {
+		return true
+	}
+	if l.scene.Has("TTL") {
+		return false // timers may come yet
+	}
+	for _, k := range l.accepts {
+		if now, ok := l.r.Lookup(k); !l.knows(k, now, ok) {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports whether the loop knows what a key holds.
+func (l *attended) knows(k string, now model.Entry, ok bool) bool {
+	last, told := l.view[k]
+	if !ok {
+		return !told || last.Deleted
+	}
+	return told && !last.Deleted && last.Version == now.Version && last.Value == now.Value
+}
+
+func (l *attended) takes(e model.Event) {
+	last, told := l.view[e.Key]
+	switch {
+	case !slices.Contains(l.accepts, e.Key):
+		l.failf("a loop is told of %v", e)
+	case told && e.Version <= last.Version:
+		l.failf("a loop is told of %v after %v", e, last)
+	case l.strict && told && !last.Deleted && e.Version != last.Version+1:
+		l.failf("a feed has %v after %v", e, last)
+	case l.shown && e.Deleted && (!told || last.Deleted):
+		l.failf("a loop is told of %v, and has not shown the key", e)
+	}
+	l.view[e.Key] = e
+	begin := l.began
+	l.began = l.now(false)
+	l.saw("told", begin, e, 0, []part{{do: func(w *world) bool {
+		if !l.strict {
+			return l.last(e)(w)
+		}
+		i := slices.Index(sceneKeys[:], e.Key)
+		return slices.ContainsFunc(w.changes[i], func(c model.Event) bool { return l.show(c) == l.show(e) })
+	}}})
+}
+
+// attendLoop starts the loop of the settings.
+func (w *stage) attendLoop() {
+	if w.scene.Has("Wait") {
+		if w.m == nil {
+			return // nobody waits where one thread does all
+		}
+		p := w.enlist()
+		e, _ := w.r.Lookup("a")
+		w.playing++
+		w.launch(func() { p.waitsFor("a", e.Version) })
+		return
+	}
+	if !w.scene.Has("Watch", "Watch of a", "WatchFrom", "WatchSnapshot") {
+		return
+	}
+	l := &attended{player: w.enlist(), accepts: sceneKeys[:], view: map[string]model.Event{}}
+	for e := range w.before.Entries() {
+		have, _ := w.r.Lookup(e.Key)
+		l.view[e.Key] = model.Event{Key: e.Key, Value: e.Value, Version: have.Version}
+	}
+	l.began = l.now(false)
+	end := func() { l.ended = true }
+	filtered := []shardedregistry.Filter[string]{shardedregistry.Prefix("a"), shardedregistry.Keys(lastKey)}
+	switch {
+	case w.scene.Has("WatchFrom") && w.feeds():
+		l.strict = true
+		after := w.r.Revision()
+		w.launch(func() {
+			defer end()
+			for c, err := range w.r.WatchFrom(w.ctx, after) {
+				if err != nil {
+					if !w.scene.Has("History 2") {
+						w.failf("a feed ends with %v", err)
+					}
+					return
+				}
+				if c.Revision <= after {
+					w.failf("revision %d comes after %d", c.Revision, after)
+				}
+				if after = c.Revision; !l.sees(c.Event) {
+					return
+				}
+			}
+		})
+	case w.scene.Has("WatchSnapshot"):
+		clear(l.view)
+		l.shown = true
+		w.launch(func() {
+			defer end()
+			for s, e := range w.r.WatchSnapshot(w.ctx) {
+				if s == nil {
+					if !l.sees(e) {
+						return
+					}
+					continue
+				}
+				l.sawSnapshot(l.began, s)
+				for e := range s.Entries() {
+					l.view[e.Key] = model.Event{Key: e.Key, Value: e.Value, Version: e.Version}
+				}
+				delete(l.view, lastKey)
+				if l.began = l.now(false); len(slices.Collect(s.Keys())) > len(l.view) {
+					return // all was over
+				}
+			}
+		})
+	default:
+		watcher := shardedregistry.Subscribe(w.r)
+		if w.scene.Has("Watch of a") {
+			l.accepts = sceneKeys[:1]
+			watcher.Leave()
+			watcher = shardedregistry.SubscribeFiltered(w.r, filtered...)
+		}
+		w.launch(func() {
+			defer end()
+			defer watcher.Leave()
+			watcher.Run(w.ctx, l.sees)
+		})
+	}
+}
+
+// ends looks at what a loop has been told when all are done.
+func (p *player) ends(l *sceneLoop, there []model.Entry) {
+	switch {
+	case l.view != nil:
+		p.endsView(l, there)
+		return
+	case !l.feeds:
+		l.watcher.Leave()
+	}
+	told := [2][]model.Event{}
+	for _, e := range l.events {
+		i := slices.Index(sceneKeys[:], e.Key)
+		if n := len(told[i]); n > 0 && e.Version <= told[i][n-1].Version || !slices.Contains(l.accepts, e.Key) {
+			p.failf("a loop is told of %v", l.events)
+		}
+		told[i] = append(told[i], e)
+	}
+	if l.lost {
+		return
+	}
+	p.saw("a loop ends", p.now(false), results(l.events), 0, []part{{do: func(w *world) bool {
+		for i, k := range sceneKeys {
+			n, changes, since := len(told[i]), w.changes[i], w.began[l.mine][i]
+			switch {
+			case !slices.Contains(l.accepts, k):
+			case !l.feeds && n == 0:
+				if len(changes) != since {
+					return false
+				}
+			case !l.feeds:
+				if last, _ := w.Last(k); p.show(last) != p.show(told[i][n-1]) {
+					return false
+				}
+			default: // each change since it began, and perhaps some whose calls had not returned
+				if n > len(changes) || n < len(changes)-since {
+					return false
+				}
+				for j, e := range told[i] {
+					if p.show(changes[len(changes)-n+j]) != p.show(e) {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	}}})
+}
+
+// endsView looks at what a snapshot is with the changes since.
+func (p *player) endsView(l *sceneLoop, there []model.Entry) {
+	if l.lost {
+		return
+	}
+	last := map[string]model.Version{}
+	for k, e := range l.view {
+		last[k] = e.Version
+	}
+	delete(l.view, lastKey)
+	for _, e := range l.events {
+		if e.Version <= last[e.Key] {
+			continue
+		}
+		last[e.Key] = e.Version
+		l.view[e.Key] = model.Entry{Key: e.Key, Value: e.Value, Version: e.Version}
+		if e.Deleted {
+			delete(l.view, e.Key)
+		}
+	}
+	same := len(l.view) == len(there)
+	for _, e := range there {
+		same = same && l.view[e.Key] == e
+	}
+	if !same {
+		p.failf("a snapshot with the changes since is not what there is:\n%v after %v, and there is %v", l.view, l.events, there)
+	}
+}
+
+// feedsFromTheBeginning reads all changes that are remembered: all that there were, if so many are.
+func (p *player) feedsFromTheBeginning() {
+	if !p.feeds() {
+		return
+	}
+	l := &sceneLoop{feed: shardedregistry.OpenRevisions(p.r, 0)}
+	all, lost := shardedregistry.Feed[string, int]{Revisions: l.feed}.Drain()
+	if lost {
+		p.failf("a feed from the beginning has lost changes")
+	}
+	others := len(all)
+	all = p.only(all)
+	others -= len(all)
+	p.saw("all changes", p.now(false), results(all), 0, []part{{do: func(w *world) bool {
+		total := len(w.changes[0]) + len(w.changes[1])
+		want := total
+		if p.scene.Has("History 2") {
+			want = min(total, 2-others)
+		}
+		told := [2][]model.Event{}
+		for _, e := range all {
+			i := slices.Index(sceneKeys[:], e.Key)
+			told[i] = append(told[i], e)
+		}
+		for i, events := range told {
+			changes := w.changes[i]
+			if len(events) > len(changes) {
+				return false
+			}
+			for j, e := range events {
+				if p.show(changes[len(changes)-len(events)+j]) != p.show(e) {
+					return false
+				}
+			}
+		}
+		return len(all) == want
+	}}})
+}
