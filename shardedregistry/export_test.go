@@ -755,3 +755,19 @@ func RulesOut(prefixes ...string) func(key string) bool {
 
 // TopicHash returns the hash of a prefix in a bitmap with a seed.
 func TopicHash(seed uint64, prefix string) uint64 { return textHash(seed, prefix) }
+
+// ScheduledDead returns the number of dead cells that timers will look at.
+func ScheduledDead[K comparable, V any](r *Registry[K, V]) (n int) {
+	x := r.install().expiry
+	for i := range x.schedules {
+		s := &x.schedules[i]
+		s.mu.Lock()
+		for _, a := range s.heap {
+			if a.cell.rec.Load().dead() {
+				n++
+			}
+		}
+		s.mu.Unlock()
+	}
+	return n
+}

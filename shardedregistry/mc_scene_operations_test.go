@@ -18,8 +18,8 @@ import (
 )
 
 // What generated scenes consist of: the settings of a registry, and the operations that threads do
-// to the keys a and f. What they do is in mc_scene_stage_test.go, and
-// what must hold in the end in mc_scene_rest_test.go.
+// to the keys a and f. What they do is in mc_scenes_test.go, and
+// what must hold in the end in mc_scene_loops_test.go.
 
 // sceneSettings have levels, of which the first is none.
 var sceneSettings = [][]string{

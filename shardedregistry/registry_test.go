@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/latchfree/latchfree/internal/leak"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -674,3 +675,5 @@ func TestString(t *testing.T) {
 		t.Errorf("it prints as %q, want %q", got, want)
 	}
 }
+
+func TestMain(m *testing.M) { leak.Main(m) }
