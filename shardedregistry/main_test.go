@@ -1,0 +1,11 @@
+//go:build !modelcheck
+
+package shardedregistry_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
