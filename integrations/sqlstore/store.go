@@ -52,6 +52,7 @@ type tables struct {
 
 	claiming sync.Mutex   // held by Claim and Release
 	epoch    atomic.Int64 // of the claim; 0 if there is none. Written under claiming
+	used     atomic.Int64 // the epoch of the last call that wrote, or tried to
 }
 
 // New returns a Store on db, or an error that names the wrong setting. It does not use
