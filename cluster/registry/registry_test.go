@@ -64,6 +64,7 @@ func TestRegistry(t *testing.T) {
 		"put in another":      testPutInBucketMadeAnew,
 		"expired in gap":      testExpiredInGap,
 		"wait invalid":        testWaitInvalid,
+		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,
 	} {
 		t.Run(name, func(t *testing.T) {

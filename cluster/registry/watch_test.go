@@ -146,3 +146,74 @@ func testWaitInvalid(t *testing.T) {
 		}
 	}
 }
+
+// A bucket that was made anew has lower revisions, of which a caller of Wait knows nothing:
+// what key holds is something else all the same, also for a call that begins later. A mirror that is only
+// behind shows the caller nothing older than it knows.
+func testWaitInBucketMadeAnew(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	at, on := make(chan string), make(chan struct{})
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
+	})
+	var known Version
+	for range 10 {
+		var err error
+		known, err = r.Put(ctx, "plan", plan{Owner: "old"})
+		require.NoError(t, err)
+	}
+	type result struct {
+		e   Entry[string, plan]
+		err error
+	}
+	wait := func(since Version) chan result {
+		woken := make(chan result, 1)
+		go func() {
+			e, err := r.Wait(ctx, "plan", since)
+			woken <- result{e, err}
+		}()
+		return woken
+	}
+	behind := func() { // what the mirror shows, of what it will be told later
+		require.NoError(t, put(kv, "=1", "the mirror stops here"))
+		require.Equal(t, "=1", <-at)
+	}
+	behind()
+	later, err := kv.PutString(ctx, "plan", `{"Owner":"later"}`)
+	require.NoError(t, err)
+	woken := wait(Version(later))
+	select {
+	case got := <-woken:
+		t.Fatalf("woken by %+v, and knows version %d", got, later)
+	case <-time.After(50 * time.Millisecond): // it may come too late to see a fault, never too early
+	}
+	on <- struct{}{}
+	require.NoError(t, r.Sync(ctx))
+	require.Empty(t, woken)
+
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	require.NoError(t, put(kv, "plan", `{"Owner":"backup"}`))
+	for _, got := range []result{<-woken, <-wait(known)} {
+		require.NoError(t, got.err)
+		require.Equal(t, "backup", got.e.Value.Owner)
+		require.Less(t, got.e.Version, known)
+	}
+
+	known, err = r.Put(ctx, "plan", plan{Owner: "old"}) // which another bucket gives the same revision
+	require.NoError(t, err)
+	woken = wait(known)
+	behind()
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	for revision := Version(0); revision < known; revision++ {
+		require.NoError(t, put(kv, "plan", `{"Owner":"again"}`))
+	}
+	on <- struct{}{}
+	got := <-woken
+	require.NoError(t, got.err)
+	require.Equal(t, Entry[string, plan]{Key: "plan", Value: plan{Owner: "again"}, Version: known}, got.e)
+}
