@@ -51,6 +51,12 @@
 //
 // # Limits
 //
+// A bucket with MaxBytes may be full: then a value that needs more room gives [ErrFull]. A replicated bucket refuses
+// any message then, also one that replaces a larger one. So the registry keeps 4 KiB free, in the key
+// "=sync.reserve", for what makes the bucket no larger: Delete, DeleteIf, smaller values below 4 KiB, Renew and
+// sync messages. That needs permission for $JS.API.STREAM.PURGE of the bucket's stream. If bare clients take that room,
+// these fail with ErrFull too, and Fresh turns stale, until MaxBytes is raised or keys are purged by the stream's API.
+//
 // A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. It should be longer than MaxLag, and than a listing
 // takes, which may miss markers that have expired meanwhile. Single values to which other clients give a time to live
 // expire unnoticed if the bucket has a History above 1: the value before comes back. A purge that leaves no marker, by

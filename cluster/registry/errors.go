@@ -41,6 +41,8 @@ var (
 	ErrForeign = errors.New("registry: the bucket holds a value that is not decoded")
 	// ErrTooLarge reports a value that is too large for the server or the bucket.
 	ErrTooLarge = errors.New("registry: value too large")
+	// ErrFull reports that the MaxBytes of the bucket have no room for a write. See "Limits".
+	ErrFull = errors.New("registry: the bucket is full")
 	// ErrNoTTL reports that the bucket does not let keys expire with a marker: it
 	// needs LimitMarkerTTL and a History of 1.
 	ErrNoTTL = errors.New("registry: the bucket has no LimitMarkerTTL, or a History above 1")

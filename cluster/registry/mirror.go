@@ -209,6 +209,7 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
 		r.status.known.Store(int64(c.Duplicates))
+		r.beater.refill.Store(c.MaxBytes > 0 || c.MaxMsgs > 0)
 		r.mirror.markers = c.SubjectDeleteMarkerTTL
 		if c.MaxAge > 0 {
 			r.mirror.markers = min(r.mirror.markers, c.MaxAge)

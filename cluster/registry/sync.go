@@ -30,6 +30,7 @@ type beater struct {
 	demands chan struct{}
 	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open; only increases
 	due     atomic.Bool  // a beat is, for this registry and for others that have asked it
+	refill  atomic.Bool  // the bucket is limited, and may have no reserve
 
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
@@ -142,6 +143,7 @@ func (r *Registry[K, V]) beat() {
 			r.sleep(r.life, pause/2+rand.N(pause))
 			pause = min(2*pause, lastBeatPause)
 		}
+		r.reserve(r.life)
 	}
 }
 
@@ -161,6 +163,9 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 	}
 	ctx, cancel := context.WithTimeout(r.life, r.config.Timeout)
 	ack, err := r.js.PublishMsg(ctx, m)
+	if full(err) && r.spend(ctx) == nil {
+		ack, err = r.js.PublishMsg(ctx, m)
+	}
 	cancel()
 	if err != nil {
 		r.sharing.putBack(requests)
