@@ -46,7 +46,7 @@
 // # Claims
 //
 // To claim work, Create its key with a [TTL], and [Registry.Renew] it. Who wins holds the work until the key
-// expires. The version is a fencing token: each later owner has a higher one, so a store that refuses lower ones
+// expires, also if it notes its progress with Update. The version is a fencing token: each later owner has a higher one, so a store that refuses lower ones
 // is safe from an owner that was stopped and does not know that its time is over.
 //
 // # Limits

@@ -43,6 +43,7 @@ type held[V any] struct {
 type Registry[K ~string, V any] struct {
 	inner  *shardedregistry.Registry[K, held[V]]
 	tombs  tombs[K]
+	ends   sync.Map // of the keys that expire by their own time to live: K to end. The mirror's goroutine alone changes it
 	config Config[K, V]
 
 	js      jetstream.JetStream

@@ -135,6 +135,67 @@ func testClaims(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoTTL)
 }
 
+// An Update leaves a key the time to live that it has left, whoever makes it, and however often; another
+// one, or none, if it is told so.
+func testUpdateKeepsTTL(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute })
+	r := opened[plan](t, shared.js, kv)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	ttl := func(key string) (left time.Duration) {
+		m, err := s.GetLastMsgForSubject(ctx, r.prefix+key)
+		require.NoError(t, err)
+		if text := m.Header.Get(jetstream.MsgTTLHeader); text != "" {
+			left, err = time.ParseDuration(text)
+			require.NoError(t, err)
+		}
+		return left
+	}
+	progress := func(p plan) (plan, error) { p.N++; return p, nil }
+	began := time.Now()
+	_, err = r.Create(ctx, "long", plan{}, TTL(time.Hour))
+	require.NoError(t, err)
+	v, err := r.Create(ctx, "short", plan{}, TTL(2*time.Second))
+	require.NoError(t, err)
+	other := opened[plan](t, shared.js, kv) // which has listed them
+	for range 20 {
+		for _, r := range []*Registry[string, plan]{r, other} {
+			e, err := r.Update(ctx, "short", progress)
+			require.NoError(t, err)
+			v = e.Version
+			_, err = r.Update(ctx, "long", progress)
+			require.NoError(t, err)
+			left := ttl("long")
+			require.LessOrEqual(t, left, time.Hour)
+			require.GreaterOrEqual(t, left, time.Hour-time.Since(began)-time.Second)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	require.LessOrEqual(t, ttl("short"), 2*time.Second)
+	time.Sleep(time.Until(began.Add(1100 * time.Millisecond)))
+	e, err := r.Update(ctx, "short", progress)
+	require.NoError(t, err)
+	require.Equal(t, time.Second, ttl("short"), "the 900 ms that were left")
+	require.Equal(t, 41, e.Value.N)
+	v = e.Version
+	_, err = other.Wait(ctx, "short", v)
+	require.ErrorIs(t, err, ErrNotFound)
+
+	_, err = r.Update(ctx, "long", progress, TTL(2*time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, ttl("long"))
+	_, err = r.Update(ctx, "long", progress)
+	require.NoError(t, err)
+	require.Greater(t, ttl("long"), time.Hour)
+	_, err = r.Update(ctx, "long", progress, Forever())
+	require.NoError(t, err)
+	require.Zero(t, ttl("long"))
+	_, err = r.Update(ctx, "long", progress)
+	require.NoError(t, err)
+	require.Zero(t, ttl("long"))
+}
+
 // A key that no bucket can have is invalid, whatever the caller knows of it.
 func testWaitInvalid(t *testing.T) {
 	ctx := within(t)
