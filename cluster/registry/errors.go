@@ -48,7 +48,8 @@ var (
 	ErrNoTTL = errors.New("registry: the bucket has no LimitMarkerTTL, or a History above 1")
 	// ErrUnsuitable reports a bucket that cannot be mirrored exactly.
 	ErrUnsuitable = errors.New("registry: unsuitable bucket")
-	// ErrClosed reports that the registry was closed.
+	// ErrClosed reports that the registry was closed, or its connection: then the error
+	// matches nats.ErrConnectionClosed, too.
 	ErrClosed = errors.New("registry: closed")
 )
 

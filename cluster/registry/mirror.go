@@ -249,7 +249,7 @@ func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
 		case <-r.mirror.again:
 			return errAgain
 		case <-r.life.Done():
-			return ErrClosed
+			return context.Cause(r.life)
 		}
 		r.prove(a)
 	}

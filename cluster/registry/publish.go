@@ -254,7 +254,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 		case err == nil:
 			return nil
 		case r.life.Err() != nil:
-			return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+			return fmt.Errorf("%w: %w", ErrBehind, context.Cause(r.life))
 		}
 		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
 	}
@@ -268,7 +268,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 		if r.life.Err() == nil || r.caught(k, revision) {
 			return nil
 		}
-		return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(r.life))
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
 	}
@@ -320,13 +320,11 @@ func (r *Registry[K, V]) connected(ctx context.Context) error {
 	for {
 		switch {
 		case r.life.Err() != nil:
-			return ErrClosed
+			return context.Cause(r.life)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case r.conn.IsConnected():
 			return nil
-		case r.conn.IsClosed():
-			return nats.ErrConnectionClosed
 		}
 		r.sleep(ctx, reconnectPoll)
 	}
@@ -341,7 +339,7 @@ func (r *Registry[K, V]) ended(ctx context.Context, doubtful bool, err error) er
 	}
 	switch {
 	case r.life.Err() != nil:
-		err = ErrClosed
+		err = context.Cause(r.life)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}

@@ -112,7 +112,7 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	case <-r.life.Done():
-		return ErrClosed
+		return context.Cause(r.life)
 	}
 }
 

@@ -110,7 +110,7 @@ func (r *Registry[K, V]) event(e Event[K, held[V]]) Event[K, V] {
 // while returns a context that ends with ctx and with the registry.
 func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.life, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

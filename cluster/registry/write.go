@@ -137,7 +137,7 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 		return nil, err
 	}
 	if r.life.Err() != nil {
-		return nil, ErrClosed
+		return nil, context.Cause(r.life)
 	}
 	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header, keeps: !o.expires && !o.forever}, nil
 }
