@@ -60,7 +60,7 @@
 // A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. It should be longer than MaxLag, and than a listing
 // takes, which may miss markers that have expired meanwhile. Single values to which other clients give a time to live
 // expire unnoticed if the bucket has a History above 1: the value before comes back. A purge that leaves no marker, by
-// a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique
+// a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next: see [Registry.Relist]. There are no unique
 // indexes and no transactions, since a bucket has neither. While other clients overwrite keys faster than a
 // mirror receives them, without a pause, Sync waits, and a listing does not end. Each replica keeps all keys in
 // memory, and lists all when it attaches. Each is a consumer of the bucket's stream, of which a server of version

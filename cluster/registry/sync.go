@@ -116,6 +116,16 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 	}
 }
 
+// Relist lists the bucket again, and returns as Sync does when the mirror has that. An operator calls it at
+// each replica after a purge that leaves no markers, by the stream's API or by PurgeDeletes, which no mirror is
+// told of: until then it shows what was purged.
+//
+// Relist panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+func (r *Registry[K, V]) Relist(ctx context.Context) error {
+	r.listAgain()
+	return r.Sync(ctx)
+}
+
 // beat sends beats as long as somebody needs one.
 func (r *Registry[K, V]) beat() {
 	for {
