@@ -1,4 +1,4 @@
-package changeset
+package values
 
 import (
 	"encoding"
@@ -8,7 +8,7 @@ import (
 )
 
 // plain reports whether encoding/json can read all values of a type that it can write, as
-// far as that is easy to know. Then Validate need not try.
+// far as that is easy to know. Then a value need not be tried.
 func plain(t reflect.Type) bool { return plainWithin(t, make(map[reflect.Type]bool)) }
 
 // methods are what gives a type an encoding of its own.
