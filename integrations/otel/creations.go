@@ -13,13 +13,13 @@ import (
 // creations take, in a histogram. It panics if meter is nil.
 func Creations[K comparable](meter metric.Meter, name string) (func(K, time.Duration, error), error) {
 	needMeter(meter, "Creations")
-	f := &metrics.Creations
+	f := metrics.Creations()
 	histogram, err := meter.Float64Histogram(prefix+f.Name, metric.WithUnit(f.Unit), metric.WithDescription(f.Help))
 	if err != nil {
 		return nil, fmt.Errorf("latchotel: %w", err)
 	}
 	options := make(map[string]metric.MeasurementOption)
-	for _, result := range metrics.Results {
+	for _, result := range metrics.Results() {
 		options[result] = metric.WithAttributes(append(attributes(f, []string{result}), instance("cache", name))...)
 	}
 	return func(_ K, took time.Duration, err error) {

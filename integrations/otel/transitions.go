@@ -13,14 +13,14 @@ import (
 // changes of a breaker by their states and reasons. It panics if meter is nil.
 func Transitions(meter metric.Meter, name string) (func(atomicbreaker.Event), error) {
 	needMeter(meter, "Transitions")
-	return transitions(meter, &metrics.Transitions, "breaker", name)
+	return transitions(meter, metrics.Transitions(), "breaker", name)
 }
 
 // KeyTransitions returns a function for atomicbreaker.GroupConfig.OnStateChange that counts
 // the changes of all keys together by their states and reasons. It panics if meter is nil.
 func KeyTransitions[K comparable](meter metric.Meter, name string) (func(K, atomicbreaker.Event), error) {
 	needMeter(meter, "KeyTransitions")
-	count, err := transitions(meter, &metrics.GroupTransitions, "breaker_group", name)
+	count, err := transitions(meter, metrics.GroupTransitions(), "breaker_group", name)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ type Creations struct{ vec *prometheus.HistogramVec }
 // NewCreations returns Creations for the cache of that name, in the label cache. Without
 // buckets, in seconds, the histogram has prometheus.DefBuckets.
 func NewCreations(name string, buckets ...float64) Creations {
-	f := &metrics.Creations
+	f := metrics.Creations()
 	return Creations{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: nameOf(f), Help: f.Help, ConstLabels: instance("cache", name), Buckets: buckets,
 	}, labelsOf(f))}

@@ -12,7 +12,7 @@ type Transitions struct{ vec *prometheus.CounterVec }
 
 // NewTransitions returns Transitions for the breaker of that name, in the label breaker.
 func NewTransitions(name string) Transitions {
-	return Transitions{transitions(&metrics.Transitions, "breaker", name)}
+	return Transitions{transitions(metrics.Transitions(), "breaker", name)}
 }
 
 // Describe sends the description of the counter.
@@ -32,7 +32,7 @@ type GroupTransitions struct{ vec *prometheus.CounterVec }
 // NewGroupTransitions returns GroupTransitions for the group of that name, in the label
 // group.
 func NewGroupTransitions(name string) GroupTransitions {
-	return GroupTransitions{transitions(&metrics.GroupTransitions, "breaker_group", name)}
+	return GroupTransitions{transitions(metrics.GroupTransitions(), "breaker_group", name)}
 }
 
 // Describe sends the description of the counter.

@@ -7,70 +7,70 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-var (
-	cacheEntries   = Family{"cache.entries", "{entry}", "Values in the cache.", Amount, nil}
-	cacheWeight    = Family{"cache.weight", "1", "Sum of the weights of the values, with Config.MaxWeight.", Amount, nil}
-	cacheCreated   = Family{"cache.created", "{creation}", "Create functions that returned a value.", Counter, nil}
-	cacheFailed    = Family{"cache.create.failures", "{creation}", "Create functions that returned an error.", Counter, nil}
-	cachePanicked  = Family{"cache.create.panics", "{creation}", "Create functions that panicked or called runtime.Goexit.", Counter, nil}
-	cacheTimedOut  = Family{"cache.create.timeouts", "{creation}", "Creations that took longer than Config.CreateTimeout; their functions count elsewhere too when they end.", Counter, nil}
-	cacheRemoved   = Family{"cache.removals", "{entry}", "Values and kept errors that the cache removed by itself.", Counter, []string{"cache.reason"}}
-	cacheClosed    = Family{"cache.value_closes", "{value}", "Calls of Config.Close that have ended.", Counter, nil}
-	cacheHits      = Family{"cache.hits", "{call}", "Look-ups that found a value.", Counter, nil}
-	cacheMisses    = Family{"cache.misses", "{call}", "Look-ups that did not find a value.", Counter, nil}
-	cacheJoined    = Family{"cache.joined", "{call}", "Calls that waited for the creation of another call.", Counter, nil}
-	cacheFlights   = Family{"cache.create.in_flight", "{creation}", "Creations that are under way.", Amount, nil}
-	cacheWaiting   = Family{"cache.create.waiting", "{call}", "Goroutines that wait for a creation and do not run its function.", Amount, nil}
-	cacheOldest    = Family{"cache.create.oldest", "s", "How long ago the oldest creation under way began; 0 without one.", Gauge, nil}
-	removalReasons = [...]oncecache.Reason{oncecache.ReasonEvicted, oncecache.ReasonIdle, oncecache.ReasonExpired}
-
-	// Creations is a histogram of how long creations take.
-	Creations = Family{"cache.create.duration", "s", "How long creations took, by the result of the function: ok, error or panic.", Gauge, []string{"cache.result"}}
-)
-
 // Cache returns the source of c, with its creations under way if flights is set.
 func Cache[K comparable, V any](c *oncecache.Cache[K, V], flights bool) *Source {
-	families := []*Family{&cacheEntries, &cacheWeight, &cacheCreated, &cacheFailed, &cachePanicked, &cacheTimedOut, &cacheRemoved, &cacheClosed}
-	recorded := c.Stats().Recorded
-	if recorded {
-		families = append(families, &cacheHits, &cacheMisses, &cacheJoined)
+	s := &Source{Type: "cache"}
+	entries := s.family("cache.entries", "{entry}", "Values in the cache.", Amount)
+	weight := s.family("cache.weight", "1", "Sum of the weights of the values, with Config.MaxWeight.", Amount)
+	created := s.family("cache.created", "{creation}", "Create functions that returned a value.", Counter)
+	failed := s.family("cache.create.failures", "{creation}", "Create functions that returned an error.", Counter)
+	panicked := s.family("cache.create.panics", "{creation}", "Create functions that panicked or called runtime.Goexit.", Counter)
+	timedOut := s.family("cache.create.timeouts", "{creation}", "Creations that took longer than Config.CreateTimeout; their functions count elsewhere too when they end.", Counter)
+	removed := s.family("cache.removals", "{entry}", "Values and kept errors that the cache removed by itself.", Counter, "cache.reason")
+	closed := s.family("cache.value_closes", "{value}", "Calls of Config.Close that have ended.", Counter)
+	reasons := []oncecache.Reason{oncecache.ReasonEvicted, oncecache.ReasonIdle, oncecache.ReasonExpired}
+	lookups, underWay := func(Emit, oncecache.Stats) {}, func(Emit) {}
+	if c.Stats().Recorded {
+		hits := s.family("cache.hits", "{call}", "Look-ups that found a value.", Counter)
+		misses := s.family("cache.misses", "{call}", "Look-ups that did not find a value.", Counter)
+		joined := s.family("cache.joined", "{call}", "Calls that waited for the creation of another call.", Counter)
+		lookups = func(emit Emit, now oncecache.Stats) {
+			emit(hits, float64(now.Hits))
+			emit(misses, float64(now.Misses))
+			emit(joined, float64(now.Joined))
+		}
 	}
 	if flights {
-		families = append(families, &cacheFlights, &cacheWaiting, &cacheOldest)
-	}
-	return &Source{"cache", families, func(emit Emit) {
-		s := c.Stats()
-		emit(&cacheEntries, float64(c.Len()))
-		emit(&cacheWeight, float64(s.Weight))
-		emit(&cacheCreated, float64(s.Created))
-		emit(&cacheFailed, float64(s.Failed))
-		emit(&cachePanicked, float64(s.Panicked))
-		emit(&cacheTimedOut, float64(s.TimedOut))
-		for i, n := range []uint64{s.Evicted, s.Idle, s.Expired} {
-			emit(&cacheRemoved, float64(n), removalReasons[i].String())
-		}
-		emit(&cacheClosed, float64(s.Closed))
-		if recorded {
-			emit(&cacheHits, float64(s.Hits))
-			emit(&cacheMisses, float64(s.Misses))
-			emit(&cacheJoined, float64(s.Joined))
-		}
-		if flights {
-			creating, waiting, oldest := 0, 0, time.Duration(0)
+		creations := s.family("cache.create.in_flight", "{creation}", "Creations that are under way.", Amount)
+		waiting := s.family("cache.create.waiting", "{call}", "Goroutines that wait for a creation and do not run its function.", Amount)
+		oldest := s.family("cache.create.oldest", "s", "How long ago the oldest creation under way began; 0 without one.", Gauge)
+		underWay = func(emit Emit) {
+			n, callers, age := 0, 0, time.Duration(0)
 			for f := range c.InFlight() {
-				creating++
-				waiting += f.Waiting
-				oldest = max(oldest, time.Since(f.Since))
+				n++
+				callers += f.Waiting
+				age = max(age, time.Since(f.Since))
 			}
-			emit(&cacheFlights, float64(creating))
-			emit(&cacheWaiting, float64(waiting))
-			emit(&cacheOldest, oldest.Seconds())
+			emit(creations, float64(n))
+			emit(waiting, float64(callers))
+			emit(oldest, age.Seconds())
 		}
-	}}
+	}
+	s.Read = func(emit Emit) {
+		now := c.Stats()
+		emit(entries, float64(c.Len()))
+		emit(weight, float64(now.Weight))
+		emit(created, float64(now.Created))
+		emit(failed, float64(now.Failed))
+		emit(panicked, float64(now.Panicked))
+		emit(timedOut, float64(now.TimedOut))
+		for i, n := range []uint64{now.Evicted, now.Idle, now.Expired} {
+			emit(removed, float64(n), reasons[i].String())
+		}
+		emit(closed, float64(now.Closed))
+		lookups(emit, now)
+		underWay(emit)
+	}
+	return s
 }
 
-// Results are the values of the label of Creations.
-var Results = []string{"ok", "error", "panic"}
+// Creations is a histogram of how long creations take.
+func Creations() *Family {
+	return &Family{"cache.create.duration", "s", "How long creations took, by the result of the function: ok, error or panic.", Gauge, []string{"cache.result"}}
+}
+
+// Results returns the values of the label of Creations.
+func Results() []string { return []string{"ok", "error", "panic"} }
 
 // Result returns how a create function has ended. OnCreate gets ErrNotModified only if there is
 // no value that could stay, which is an error.

@@ -21,54 +21,50 @@ type GroupOptions[K comparable] struct {
 	Label   func(K) string
 }
 
-var (
-	keyLabel = []string{"breaker_group.key"}
-
-	groupKeys        = Family{"breaker_group.keys", "{key}", "Keys in the group, by state. Absent keys are healthy.", Amount, stateLabel}
-	groupKeyOpen     = Family{"breaker_group.key.open", "{key}", "1 for a key that rejects calls outright, or would without Config.Shadow; a sum under _other.", Amount, keyLabel}
-	groupKeyFailures = Family{"breaker_group.key.failures", "{failure}", "Failures that count against the key now; a sum under _other.", Amount, keyLabel}
-	groupOpenings    = Family{"breaker_group.openings", "{opening}", "Times that a key of the group opened.", Counter, nil}
-	groupClosings    = Family{"breaker_group.closings", "{closing}", "Times that a key of the group was closed again, or reset.", Counter, nil}
-	groupRejected    = Family{"breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", Counter, nil}
-	groupLate        = Family{"breaker_group.late", "{result}", "Results that came too late.", Counter, nil}
-	groupWithheld    = Family{"breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpen.", Counter, nil}
-	groupCalls       = Family{"breaker_group.calls", "{call}", "Calls for all keys that were reported, by outcome, with Config.RecordTotals.", Counter, outcomeLabel}
-	groupWrong       = Family{"breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", Counter, nil}
-)
-
 // Group returns the source of g.
 func Group[K comparable](g *atomicbreaker.Group[K], o GroupOptions[K]) *Source {
+	s := &Source{Type: "breaker_group"}
 	if o.MaxKeys == 0 {
 		o.MaxKeys = DefaultMaxKeys
 	}
 	if o.Label == nil {
 		o.Label = func(k K) string { return fmt.Sprint(k) }
 	}
-	return &Source{"breaker_group", withTotals(g.Stats(), &groupCalls, &groupKeys, &groupKeyOpen, &groupKeyFailures, &groupOpenings,
-		&groupClosings, &groupRejected, &groupLate, &groupWithheld, &groupWrong), func(emit Emit) {
+	keys := s.family("breaker_group.keys", "{key}", "Keys in the group, by state. Absent keys are healthy.", Amount, "breaker.state")
+	keyOpen := s.family("breaker_group.key.open", "{key}", "1 for a key that rejects calls outright, or would without Config.Shadow; a sum under _other.", Amount, "breaker_group.key")
+	keyFailures := s.family("breaker_group.key.failures", "{failure}", "Failures that count against the key now; a sum under _other.", Amount, "breaker_group.key")
+	openings := s.family("breaker_group.openings", "{opening}", "Times that a key of the group opened.", Counter)
+	closings := s.family("breaker_group.closings", "{closing}", "Times that a key of the group was closed again, or reset.", Counter)
+	rejected := s.family("breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", Counter)
+	late := s.family("breaker_group.late", "{result}", "Results that came too late.", Counter)
+	withheld := s.family("breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpen.", Counter)
+	wrong := s.family("breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", Counter)
+	totals := s.totals(g.Stats(), "breaker_group.calls", "Calls for all keys that were reported, by outcome, with Config.RecordTotals.")
+	s.Read = func(emit Emit) {
 		byState := make(map[atomicbreaker.State]int)
 		byLabel := make(map[string]keySum)
-		for k, s := range g.All() {
-			byState[s.State]++
+		for k, now := range g.All() {
+			byState[now.State]++
 			label := Text(o.Label(k))
-			byLabel[label] = byLabel[label].plus(s)
+			byLabel[label] = byLabel[label].plus(now)
 		}
-		for _, state := range states {
-			emit(&groupKeys, float64(byState[state]), state.String())
+		for _, state := range states() {
+			emit(keys, float64(byState[state]), state.String())
 		}
 		for label, sum := range worst(byLabel, o.MaxKeys) {
-			emit(&groupKeyOpen, float64(sum.open), label)
-			emit(&groupKeyFailures, float64(sum.failures), label)
+			emit(keyOpen, float64(sum.open), label)
+			emit(keyFailures, float64(sum.failures), label)
 		}
 		counts := g.Stats()
-		emit(&groupOpenings, float64(counts.Opened))
-		emit(&groupClosings, float64(counts.Closed))
-		emit(&groupRejected, float64(counts.Rejected))
-		emit(&groupLate, float64(counts.Late))
-		emit(&groupWithheld, float64(counts.Withheld))
-		emit(&groupWrong, float64(counts.WrongSettings))
-		emitTotals(emit, &groupCalls, counts)
-	}}
+		emit(openings, float64(counts.Opened))
+		emit(closings, float64(counts.Closed))
+		emit(rejected, float64(counts.Rejected))
+		emit(late, float64(counts.Late))
+		emit(withheld, float64(counts.Withheld))
+		emit(wrong, float64(counts.WrongSettings))
+		totals(emit, counts)
+	}
+	return s
 }
 
 // A keySum has what is known of the keys with one label.

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // A Kind says how values of a family change.
@@ -41,6 +43,13 @@ type Source struct {
 	Read     func(Emit)
 }
 
+// family adds a family.
+func (s *Source) family(name, unit, help string, kind Kind, labels ...string) *Family {
+	f := &Family{name, unit, help, kind, labels}
+	s.Families = append(s.Families, f)
+	return f
+}
+
 // A Sample is a value that was emitted.
 type Sample struct {
 	Family *Family
@@ -52,33 +61,28 @@ type Sample struct {
 // GroupOptions.Label, run on a goroutine of their own: one that calls runtime.Goexit would
 // take the caller's goroutine with it, and one that blocks must not hold it beyond ctx.
 func (s *Source) Samples(ctx context.Context) ([]Sample, error) {
-	type result struct {
-		samples []Sample
-		err     error
-	}
-	results := make(chan result, 1)
-	go func() {
-		r := result{err: errors.New("a function called runtime.Goexit")}
+	var samples []Sample
+	err := errors.New("a function called runtime.Goexit")
+	done := atomics.MakeEvent()
+	atomics.Go(func() {
+		defer done.Fire()
 		defer func() {
 			if p := recover(); p != nil {
-				r.err = fmt.Errorf("a function panicked: %v\n%s", p, debug.Stack())
+				err = fmt.Errorf("a function panicked: %v\n%s", p, debug.Stack())
 			}
-			if r.err != nil {
-				r.samples = nil
-			}
-			results <- r
 		}()
 		s.Read(func(f *Family, value float64, labels ...string) {
-			r.samples = append(r.samples, Sample{f, value, labels})
+			samples = append(samples, Sample{f, value, labels})
 		})
-		r.err = nil
-	}()
-	select {
-	case r := <-results:
-		return r.samples, r.err
-	case <-ctx.Done():
+		err = nil
+	})
+	if done.WaitContext(ctx) != nil {
 		return nil, context.Cause(ctx)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return samples, nil
 }
 
 // Text returns text with all that is not UTF-8 replaced, as labels must be.
