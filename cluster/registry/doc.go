@@ -34,6 +34,8 @@
 //
 // With Config.MaxLag, [Registry.Fresh] says whether the mirror has all writes that are older than that.
 //
+// A registry whose connection is closed ends: reads stay as they were, and everything else fails with [ErrClosed].
+//
 // # Keys and values
 //
 // Any string is a key. Bytes that a bucket does not allow are escaped as "=" and two hexadecimal digits. A key
