@@ -31,6 +31,16 @@ func loaded(t *testing.T, s *changeset.Store[string]) (values []string) {
 	return values
 }
 
+// resumed returns a tracker of a replica.
+func resumed(t *testing.T, r *replica) *cowchangeset.Tracker[string] {
+	t.Helper()
+	s, err := changeset.Open(within(t), r.js, changeset.Options[string]{Stream: "TRAIL"})
+	require.NoError(t, err)
+	tracker, err := cowchangeset.Resume(within(t), cowchangeset.Config[string]{Store: s})
+	require.NoError(t, err)
+	return tracker
+}
+
 func appending(r *replica, ctx context.Context, seq uint64, value string) error {
 	return r.trail.Append(ctx, "a", []entry{{Seq: seq, Value: value}})
 }
@@ -38,10 +48,8 @@ func appending(r *replica, ctx context.Context, seq uint64, value string) error 
 // Record returns when a majority of the servers has it. Another replica can follow, and
 // take the trail.
 func changesetWell(t *testing.T, e *engine) func(*testing.T) {
-	e.near.trail.Release()
-	tracker, err := cowchangeset.Resume(within(t), cowchangeset.Config[string]{Store: e.near.trail})
-	require.NoError(t, err)
-	_, err = tracker.Record("recorded")
+	tracker := resumed(t, e.near)
+	_, err := tracker.Record("recorded")
 	require.NoError(t, err)
 	r, err := changeset.OpenReader(within(t), e.far.js, changeset.Options[string]{Stream: "TRAIL"})
 	require.NoError(t, err)
@@ -60,9 +68,7 @@ func changesetWell(t *testing.T, e *engine) func(*testing.T) {
 
 // The same, slower; entries that wait share a message.
 func changesetSlow(t *testing.T, e *engine) func(*testing.T) {
-	e.near.trail.Release()
-	tracker, err := cowchangeset.Resume(within(t), cowchangeset.Config[string]{Store: e.near.trail})
-	require.NoError(t, err)
+	tracker := resumed(t, e.near)
 	messages := func() uint64 {
 		s, err := e.near.js.Stream(within(t), "TRAIL")
 		require.NoError(t, err)

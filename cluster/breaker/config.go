@@ -32,17 +32,9 @@ type Config[K ~string] struct {
 	// acts on it. 0 stands for 1.
 	Quorum int
 
-	// MaxOpenTimeout bounds how long a hint keeps a key open, or suspected. 0 stands for 30
+	// MaxOpenTimeout bounds how long a hint keeps a key open. 0 stands for 30
 	// seconds.
 	MaxOpenTimeout time.Duration
-
-	// Suspect returns the settings of a key while Quorum other replicas report it open,
-	// for example with [Halved]. It is given the settings that the key has otherwise.
-	// With Suspect, no report opens a key: its own results decide, sooner. Nil means that
-	// a report opens the key. Suspect is called as GroupConfig.PerKey is, and what is
-	// said there holds for it too. When suspicions begin or end, both are called for each
-	// stored key on a goroutine of the group, and a panic in them ends the program.
-	Suspect func(K, atomicbreaker.Config) atomicbreaker.Config
 
 	// MaxPending bounds the hints that wait for the engine, one for each key. More are
 	// dropped, see [Hints]; a command of an operator takes the place of the oldest report.

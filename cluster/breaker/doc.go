@@ -5,7 +5,7 @@
 // decides alone, from its own results; what it hears from others are hints:
 //
 //   - When another replica's breaker has opened for a key, the key opens here too, for a
-//     bounded time, or becomes easier to open, see Config.Suspect.
+//     bounded time.
 //   - When that replica has recovered, a key that was opened by its hint lets probes
 //     through.
 //   - ForceOpen, Disable, Trip, HalfOpen, Reset and ResetAll of one replica apply to all,

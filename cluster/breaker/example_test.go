@@ -44,23 +44,3 @@ func Example() {
 	// b knows that db-1 is down: true
 	// db-2 at a: ForcedOpen
 }
-
-// While another replica reports a key open, fewer failures open it here.
-func ExampleHalved() {
-	js, stop := natstest.Local()
-	defer stop()
-	g, err := breaker.NewGroup(js, breaker.Config[string]{
-		Stream: "breakers",
-		Group:  atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(5)}},
-		Suspect: func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Policy = breaker.Halved(c.Policy)
-			return c
-		},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer g.Close()
-	fmt.Println(g.Config("db-1").Policy, "or, when suspected,", breaker.Halved(g.Config("db-1").Policy))
-	// Output: Consecutive(5) or, when suspected, Consecutive(3)
-}

@@ -31,12 +31,10 @@ var ErrNamesake = errors.New("breaker: another replica has the same name")
 // replica alone, and a hint may undo them.
 type Group[K ~string] struct {
 	*atomicbreaker.Group[K]
-	config   Config[K]
-	life     string       // a random name of this Group
-	suspects *suspects[K] // nil: without Config.Suspect
-	outbox   *outbox
+	config Config[K]
+	life   string // a random name of this Group
+	outbox *outbox
 
-	current  atomic.Pointer[atomicbreaker.GroupConfig[K]] // what the local group has, or is about to get
 	commands commands
 	opened   opened[K]
 	counts   counts
@@ -66,23 +64,14 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	g := &Group[K]{config: c, life: nuid.Next(), outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
 	g.opened.init()
-	if c.Suspect != nil {
-		g.suspects = newSuspects[K]()
-	}
-	local := g.listened(c.Group)
-	if g.Group, err = atomicbreaker.NewGroup(local); err != nil {
+	if g.Group, err = atomicbreaker.NewGroup(g.listened(c.Group)); err != nil {
 		return nil, err
 	}
-	g.current.Store(&local)
 	ctx, stop := context.WithCancelCause(context.Background())
 	g.stop = stop
 	f := newFollower(js, g)
 	g.work(ctx, func() { g.publishAll(ctx, js) })
 	g.work(ctx, func() { f.run(ctx) })
-	if g.suspects != nil {
-		g.work(ctx, func() { g.suspects.follow(ctx) })
-		g.work(ctx, func() { g.settleSuspects(ctx) })
-	}
 	return g, nil
 }
 
@@ -101,8 +90,7 @@ func (g *Group[K]) work(ctx context.Context, f func()) {
 	})
 }
 
-// listened returns c with the listener of hints, and with Config.Suspect for the keys that
-// are suspected.
+// listened returns c with the listener of hints.
 func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupConfig[K] {
 	then := c.OnStateChange
 	c.OnStateChange = func(k K, e atomicbreaker.Event) {
@@ -112,19 +100,6 @@ func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupC
 		}
 		if then != nil {
 			then(k, e)
-		}
-	}
-	if g.suspects != nil {
-		usual := c.PerKey
-		if usual == nil {
-			all := c.Default
-			usual = func(K) atomicbreaker.Config { return all }
-		}
-		c.PerKey = func(k K) atomicbreaker.Config {
-			if g.suspects.has(k) {
-				return g.config.Suspect(k, usual(k))
-			}
-			return usual(k)
 		}
 	}
 	return c
@@ -147,29 +122,7 @@ func (g *Group[K]) publish(h hint) bool {
 // Update gives the local group other settings, as [atomicbreaker.Group.Update] does. The
 // settings of hints stay.
 func (g *Group[K]) Update(c atomicbreaker.GroupConfig[K]) error {
-	next := g.listened(c)
-	var err error
-	defer func() {
-		if err == nil { // also if PerKey does not return: the local group has the settings then
-			g.current.Store(&next)
-			g.settle()
-		}
-	}()
-	err = g.Group.Update(next)
-	return err
-}
-
-// settle gives the local group its current settings again, so that it asks for those of
-// its stored keys. Whoever is the last to do so finds that they are still current, even if
-// PerKey or Suspect does not return.
-func (g *Group[K]) settle() {
-	c := g.current.Load()
-	defer func() {
-		if g.current.Load() != c {
-			g.settle()
-		}
-	}()
-	g.Group.Update(*c) // it returns no error: it has accepted them before
+	return g.Group.Update(g.listened(c))
 }
 
 // Wait returns when the group has heard all hints that were in the stream when the group

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/atomicbreaker/settings"
 	"github.com/latchfree/latchfree/cluster/breaker"
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
@@ -187,112 +186,6 @@ func reportTrip(t *testing.T, js jetstream.JetStream, replica string, d time.Dur
 	require.NoError(t, err)
 }
 
-func TestSuspect(t *testing.T) {
-	js := natstest.Start(t, 1).JetStream()
-	suspect := func(c *breaker.Config[string]) {
-		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Policy = breaker.Halved(c.Policy)
-			return c
-		}
-	}
-	a, b := start(t, js, "a", deaf), start(t, js, "b", suspect)
-	stored := func(i int) string { return fmt.Sprint("stored", i) }
-	const many = 100
-	for i := range many {
-		b.fail(stored(i), 1)
-		a.fail(stored(i), 4)
-	}
-	a.fail("absent", 4)
-	b.hears(t, many+1)
-	b.fail("absent", 1)
-	require.Equal(t, atomicbreaker.Closed, b.State("absent"))
-	b.fail("absent", 1)
-	require.Equal(t, atomicbreaker.Open, b.State("absent"))
-	// Stored keys look at their settings again soon after.
-	next := 0
-	eventually(t, func() bool {
-		if next == many {
-			return false
-		}
-		k := stored(next)
-		next++
-		b.fail(k, 1) // the second
-		return b.State(k) == atomicbreaker.Open
-	})
-	a.RecordSuccess("absent")
-	eventually(t, func() bool { return b.Config("absent").Policy.String() == "Consecutive(4)" })
-}
-
-// A suspicion ends by itself, also for stored keys.
-func TestSuspicionEnds(t *testing.T) {
-	js := natstest.Start(t, 1).JetStream()
-	a, b := start(t, js, "a"), start(t, js, "b", func(c *breaker.Config[string]) {
-		c.MaxOpenTimeout = 300 * time.Millisecond
-		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Policy = atomicbreaker.Consecutive(1)
-			return c
-		}
-	})
-	a.fail("db", 4)
-	said := time.Now()
-	eventually(t, func() bool {
-		if time.Since(said) > time.Second { // this goroutine could not run while it was
-			a.Group.Group.Reset("db")
-			a.fail("db", 4)
-			said = time.Now()
-		}
-		return b.Config("db").Policy.String() == "Consecutive(1)"
-	})
-	eventually(t, func() bool { return b.Config("db").Policy.String() == "Consecutive(4)" })
-	b.fail("db", 3)
-	require.Equal(t, atomicbreaker.Closed, b.State("db"))
-}
-
-// The longer of two reports says how long a key is suspected.
-func TestSuspicionLastsLonger(t *testing.T) {
-	js := natstest.Start(t, 1).JetStream()
-	a, c := start(t, js, "a", deaf), start(t, js, "c", func(c *breaker.Config[string]) {
-		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			c.Policy = atomicbreaker.Consecutive(1)
-			return c
-		}
-	})
-	a.fail("db", 4)
-	c.hears(t, 1)
-	reportTrip(t, js, "b", 200*time.Millisecond)
-	c.hears(t, 2)
-	time.Sleep(400 * time.Millisecond)
-	require.Equal(t, "Consecutive(1)", c.Config("db").Policy.String())
-}
-
-func TestHalved(t *testing.T) {
-	for from, want := range map[string]string{
-		"Consecutive(5)": "Consecutive(3)", "Consecutive(1)": "Consecutive(1)",
-		"KOfN(5, 20)": "KOfN(3, 20)", "FailureCount(7, 1m0s)": "FailureCount(4, 1m0s)",
-		"FailureRate(0.5, 20, 10s)":         "FailureRate(0.25, 20, 10s)",
-		"SlowRate(0.5, 2s, 20, 1m0s)":       "SlowRate(0.25, 2s, 20, 1m0s)",
-		"FailureRate(1e-06, 20, 10s)":       "FailureRate(1e-06, 20, 10s)", // half of it rounds to 0
-		"AnyOf(Consecutive(4), KOfN(2, 3))": "AnyOf(Consecutive(2), KOfN(1, 3))",
-	} {
-		p, err := settings.ParsePolicy(from)
-		require.NoError(t, err, from)
-		require.Equal(t, want, breaker.Halved(p).String())
-	}
-	require.Equal(t, "Consecutive(3)", breaker.Halved(nil).String())
-	f := atomicbreaker.TripFunc(time.Second, 0, func(atomicbreaker.Counts) bool { return true })
-	require.Equal(t, f, breaker.Halved(f))
-
-	// The default is what Halved takes nil for.
-	b := atomicbreaker.MustNew(atomicbreaker.Config{})
-	for range 4 {
-		b.Do(t.Context(), func(context.Context) error { return errDown })
-	}
-	require.Equal(t, atomicbreaker.Closed, b.State())
-	b.Do(t.Context(), func(context.Context) error { return errDown })
-	require.Equal(t, atomicbreaker.Open, b.State())
-}
-
-// Group is an atomicbreaker.Group for those who only call.
 func TestClose(t *testing.T) {
 	server := natstest.Start(t, 1)
 	nc := server.Connect()

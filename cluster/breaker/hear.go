@@ -58,14 +58,8 @@ func (f *follower[K]) void(h hint) {
 	switch h.Kind {
 	case resetAll:
 		clear(f.votes)
-		if f.g.suspects != nil {
-			f.g.suspects.removeAll()
-		}
 	case forceOpen, disable, halfOpen, reset:
 		delete(f.votes, K(h.Key))
-		if f.g.suspects != nil {
-			f.g.suspects.remove(K(h.Key))
-		}
 	}
 }
 
@@ -131,13 +125,8 @@ func (f *follower[K]) sweep() {
 	f.sweepAt = max(firstSweep, 2*len(f.votes))
 }
 
-// act opens k, or suspects it, since enough replicas say that it is open.
+// act opens k, since enough replicas say that it is open.
 func (f *follower[K]) act(k K, rest time.Duration) {
-	if f.g.suspects != nil {
-		f.g.suspects.add(k, rest)
-		f.g.counts.applied.Add(1)
-		return
-	}
 	if f.g.State(k) != atomicbreaker.Closed {
 		return // it knows by itself, or an operator has decided
 	}
@@ -165,10 +154,6 @@ func (f *follower[K]) trip(k K, rest time.Duration) {
 
 // relent takes back what act has done for k.
 func (f *follower[K]) relent(k K) {
-	if f.g.suspects != nil {
-		f.g.suspects.remove(k)
-		return
-	}
 	if f.g.reopen(k) {
 		f.g.counts.applied.Add(1)
 	}

@@ -3,7 +3,6 @@ package breaker
 import (
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,7 +245,7 @@ func TestLivesOfOneNameAreOneVote(t *testing.T) {
 	require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
 }
 
-// A command that changes a key at all replicas ends the votes for it, and what they suspect: who
+// A command that changes a key at all replicas ends the votes for it: who
 // has said that it is open has it as the command says.
 func TestCommandsEndVotes(t *testing.T) {
 	for _, command := range []hint{{Kind: reset}, {Kind: resetAll}, {Kind: halfOpen}, {Kind: forceOpen}, {Kind: disable}} {
@@ -281,19 +280,6 @@ func TestCommandsEndVotes(t *testing.T) {
 			})
 		}
 	}
-	t.Run("suspect", func(t *testing.T) {
-		f := listener(t, func(c *Config[string]) {
-			c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config { return c }
-		})
-		for _, k := range []string{"db", "other"} {
-			f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0)
-		}
-		f.tell(hint{Kind: reset}, 0)
-		require.False(t, f.g.suspects.has("db"))
-		require.True(t, f.g.suspects.has("other"))
-		f.tell(hint{Kind: resetAll}, 0)
-		require.False(t, f.g.suspects.has("other"))
-	})
 	t.Run("a Trip leaves them", func(t *testing.T) {
 		f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
 		f.tell(hint{Kind: tripped, For: time.Minute, Replica: "a"}, 0)
@@ -301,66 +287,6 @@ func TestCommandsEndVotes(t *testing.T) {
 		f.tell(hint{Kind: tripped, For: time.Minute, Replica: "b"}, 0)
 		require.Equal(t, atomicbreaker.Open, f.g.State("db"))
 	})
-}
-
-// A Suspect that exits takes no other key's suspicion with it, and does not keep Close waiting.
-func TestSuspectExits(t *testing.T) {
-	f := listener(t, func(c *Config[string]) {
-		c.Suspect = func(k string, c atomicbreaker.Config) atomicbreaker.Config {
-			if k == "exits" {
-				runtime.Goexit()
-			}
-			c.Policy = atomicbreaker.Consecutive(1)
-			return c
-		}
-	})
-	for _, k := range []string{"exits", "db"} {
-		f.g.RecordFailure(k) // so that it is stored
-		done := make(chan struct{})
-		go func() { defer close(done); f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0) }()
-		<-done
-	}
-	require.Eventually(t, func() bool { return f.g.Config("db").Policy.String() == "Consecutive(1)" }, 20*time.Second, time.Millisecond)
-	f.g.RecordFailure("db")
-	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
-	f.g.Close()
-}
-
-// Suspicions that begin while the group asks for settings make it ask once more, and not once
-// for each.
-func TestSuspicionsSettleTogether(t *testing.T) {
-	const keys = 100
-	var asked atomic.Int64
-	asks, goOn := make(chan struct{}, 1), make(chan struct{})
-	f := listener(t, func(c *Config[string]) {
-		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
-			asked.Add(1)
-			select {
-			case asks <- struct{}{}:
-			default:
-			}
-			<-goOn
-			return c
-		}
-	})
-	key := func(i int) string { return fmt.Sprint("db", i) }
-	for i := range keys {
-		f.g.RecordFailure(key(i))
-	}
-	f.tell(hint{Kind: tripped, Key: key(0), For: time.Minute}, 0)
-	<-asks
-	for i := range keys {
-		f.tell(hint{Kind: tripped, Key: key(i), For: time.Minute}, 0)
-	}
-	close(goOn)
-	last := int64(-1)
-	require.Eventually(t, func() bool {
-		before := last
-		last = asked.Load()
-		return last == before && last >= keys
-	}, 20*time.Second, 50*time.Millisecond)
-	f.g.Close()
-	require.Less(t, asked.Load(), int64(keys*keys/2))
 }
 
 // An Update stays even if the PerKey that comes with it does not return for some keys.
@@ -374,7 +300,6 @@ func TestUpdateStaysIfPerKeyPanics(t *testing.T) {
 		return atomicbreaker.Config{Policy: atomicbreaker.Consecutive(7)}
 	}}
 	require.PanicsWithValue(t, "injected", func() { f.g.Update(c) })
-	require.PanicsWithValue(t, "injected", f.g.settle)
 	require.Equal(t, "Consecutive(7)", f.g.Config("db").Policy.String())
 }
 

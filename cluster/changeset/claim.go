@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Claim takes the trail over for one tracker. It returns ErrClaimed if this Store has
-// the claim already, until Release. Another Store, as that of another process, loses the
+// Claim takes the trail over for one tracker. It returns ErrClaimed if this Store was
+// claimed already, unless Release has undone that. Another Store, as that of another process, loses the
 // trail: its later calls that write fail with ErrFenced, also those that are under way. A
 // process that was killed needs no Release. Claim reads one message.
 //
@@ -124,13 +124,15 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	return place{seq: there.last, line: m.Line, token: strings.TrimPrefix(m.subject, t.prefix)}, nil
 }
 
-// Release undoes Claim: this Store writes nothing until the next Claim. It waits for a
-// call that writes. It does not use the network.
+// Release undoes Claim, as a Resume that fails needs it: this Store writes nothing until
+// the next Claim. Once the tracker has written, or tried to, Release does nothing: that
+// tracker may go on, and beside another one its entries would be taken for repeated ones
+// and lost. For another tracker, open another Store. Release does not use the network.
 //
 // Release is blocking: it waits for a Claim or another call of this Store. It takes
 // effect when the claim is cleared.
 func (s *Store[E]) Release() {
 	_ = s.lock(context.Background())
 	defer s.unlock()
-	s.claimed.Store(false)
+	s.claimed.Store(s.used)
 }

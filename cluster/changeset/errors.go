@@ -51,21 +51,6 @@ var (
 	ErrValue = errors.New("changeset: value cannot be kept")
 )
 
-// DecodeError names an entry that the codec could not decode.
-type DecodeError struct {
-	ChangesetID string
-	Seq         uint64
-	Err         error
-}
-
-// Error names the entry and the reason.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("changeset: entry %d of changeset %q: %v", e.Seq, e.ChangesetID, e.Err)
-}
-
-// Unwrap returns the codec's error.
-func (e *DecodeError) Unwrap() error { return e.Err }
-
 // failed returns err with the name of the method.
 func failed(method string, err error) error { return fmt.Errorf("changeset: %s: %w", method, err) }
 

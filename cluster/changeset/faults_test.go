@@ -178,10 +178,9 @@ func TestFenced(t *testing.T) {
 		require.NoError(t, two.Append(background, "a", []entry{{Seq: 7, Value: "two's"}}))
 		require.Len(t, saved(t, two)[0].Entries, len(entries)+1)
 
-		one.Release()
-		require.ErrorIs(t, one.Seal(background, "a", cowchangeset.Manifest{}), changeset.ErrUnclaimed)
-		require.NoError(t, one.Claim(background))
-		require.NoError(t, one.Append(background, "a", []entry{{Seq: 8, Value: "one's"}}))
+		again := open(t, js, name)
+		require.NoError(t, again.Claim(background))
+		require.NoError(t, again.Append(background, "a", []entry{{Seq: 8, Value: "one's"}}))
 		require.ErrorIs(t, two.Append(background, "a", []entry{{Seq: 9, Value: "late"}}), changeset.ErrFenced)
 	}
 }
@@ -431,6 +430,7 @@ func TestStreamGone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	fresh := open(t, js, name)
 	require.NoError(t, js.DeleteStream(background, name))
 	require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}), changeset.ErrStream)
 	for _, err := range s.Load(background) {
@@ -446,8 +446,7 @@ func TestStreamGone(t *testing.T) {
 	for _, err := range s.Load(background) {
 		require.ErrorIs(t, err, nats.ErrConnectionClosed)
 	}
-	s.Release()
-	require.ErrorIs(t, s.Claim(background), nats.ErrConnectionClosed)
+	require.ErrorIs(t, fresh.Claim(background), nats.ErrConnectionClosed)
 }
 
 // A request that gets no answer is made again, in all calls. Their contexts have no end.

@@ -147,14 +147,12 @@ func (h *history) wrong(what string, err error) {
 func (h *history) start(client int, js jetstream.JetStream, o changeset.Options[string], limit time.Duration) {
 	o.Stream = h.name
 	js = &wishing{js, h, client}
-	s, err := changeset.Open(within(h.t, 20*time.Second), js, o)
-	require.NoError(h.t, err)
 	r, err := changeset.OpenReader(within(h.t, 20*time.Second), js, o)
 	require.NoError(h.t, err)
 	rnd := rand.New(rand.NewPCG(uint64(client), 1))
 	h.clients.Go(func() {
 		for !h.stopped.Load() {
-			if claim, next, ok := h.take(client, s, limit); ok {
+			if s, claim, next, ok := h.take(client, js, o, limit); ok {
 				for h.append(client, s, claim, next, limit) && !h.stopped.Load() {
 					next++
 				}
@@ -167,15 +165,22 @@ func (h *history) start(client int, js jetstream.JetStream, o changeset.Options[
 	})
 }
 
-// take claims the trail, and returns the number of the claim, and the Seq of the next entry.
-func (h *history) take(client int, s *changeset.Store[string], limit time.Duration) (claim int, next uint64, ok bool) {
-	s.Release()
+// take claims the trail for another Store, and returns that, the number of the claim, and
+// the Seq of the next entry.
+func (h *history) take(client int, js jetstream.JetStream, o changeset.Options[string], limit time.Duration) (s *changeset.Store[string], claim int, next uint64, ok bool) {
 	ctx, cancel := context.WithTimeout(background, limit)
 	defer cancel()
+	s, err := changeset.Open(ctx, js, o)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.wrong("open", err)
+		}
+		return nil, 0, 0, false
+	}
 	in := opInput{kind: opTake, claim: int(h.claims.Add(1))}
 	var out opOutput
 	call := time.Since(h.begun)
-	err := s.Claim(ctx)
+	err = s.Claim(ctx)
 	if err == nil {
 		for c, failed := range s.Load(ctx) {
 			for _, e := range c.Entries {
@@ -191,7 +196,7 @@ func (h *history) take(client int, s *changeset.Store[string], limit time.Durati
 		out = opOutput{unknown: true}
 	}
 	h.done(client, call, in, out)
-	return in.claim, next, err == nil
+	return s, in.claim, next, err == nil
 }
 
 // append appends an entry, and reports whether it is there. It repeats a call whose

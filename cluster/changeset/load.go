@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // A load reads the trail once, up to its end, and keeps the encoded entries if they are few.
@@ -141,13 +142,13 @@ func (s *state) skip() {
 
 // yieldAll yields the changesets of a state, whose appends it forgets, or reads. It returns
 // errEnough, or why it cannot read them.
-func yieldAll[E any](ctx context.Context, s *stream, codec Codec[E], at *state, yield func(cowchangeset.Saved[E], error) bool) error {
+func yieldAll[E any](ctx context.Context, s *stream, v values.Values[E], at *state, yield func(cowchangeset.Saved[E], error) bool) error {
 	if !at.keep {
-		return readAll(ctx, s, codec, at, yield)
+		return readAll(ctx, s, v, at, yield)
 	}
 	for i, c := range at.sets {
 		at.sets[i] = nil
-		if err := yieldOne(codec, c, c.appends, yield); err != nil {
+		if err := yieldOne(v, c, c.appends, yield); err != nil {
 			return err
 		}
 	}
@@ -155,11 +156,11 @@ func yieldAll[E any](ctx context.Context, s *stream, codec Codec[E], at *state, 
 }
 
 // yieldOne yields a changeset. It returns errEnough if that is the last that is yielded.
-func yieldOne[E any](codec Codec[E], c *changeset, appends []*event, yield func(cowchangeset.Saved[E], error) bool) error {
+func yieldOne[E any](v values.Values[E], c *changeset, appends []*event, yield func(cowchangeset.Saved[E], error) bool) error {
 	saved := cowchangeset.Saved[E]{Header: c.Header, Sealed: c.sealed, Aborted: c.aborted, Reason: c.reason, Applied: c.applied}
 	var err error
 	for _, e := range appends {
-		if saved.Entries, err = decodeAll(codec, e, saved.Entries); err != nil {
+		if saved.Entries, err = decodeAll(v, e, saved.Entries); err != nil {
 			saved.Entries = nil
 			break
 		}
@@ -172,7 +173,7 @@ func yieldOne[E any](codec Codec[E], c *changeset, appends []*event, yield func(
 
 // readAll reads the trail again, up to the end of a state, and yields each changeset of
 // that as soon as all its entries and those of the changesets before it have come.
-func readAll[E any](ctx context.Context, s *stream, codec Codec[E], end *state, yield func(cowchangeset.Saved[E], error) bool) error {
+func readAll[E any](ctx context.Context, s *stream, v values.Values[E], end *state, yield func(cowchangeset.Saved[E], error) bool) error {
 	if len(end.sets) == 0 {
 		return errEnough
 	}
@@ -191,7 +192,7 @@ func readAll[E any](ctx context.Context, s *stream, codec Codec[E], end *state, 
 			c := end.sets[next]
 			if has := at.at(c.Ordinal); has == nil || has.entries < c.entries {
 				break
-			} else if err := yieldOne(codec, c, has.appends, yield); err != nil {
+			} else if err := yieldOne(v, c, has.appends, yield); err != nil {
 				return err
 			} else {
 				has.appends = nil

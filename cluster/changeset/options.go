@@ -48,7 +48,6 @@ type Options[E any] struct {
 
 // Defaults of Options.
 const (
-	defaultMaxEntry     = 16 << 20
 	defaultAckWait      = time.Second
 	defaultClaimTimeout = 30 * time.Second
 )

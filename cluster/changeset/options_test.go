@@ -183,10 +183,13 @@ func TestServersAway(t *testing.T) {
 	c := natstest.Start(t, 1)
 	js := c.JetStream()
 	name := stream(t, js, 1)
-	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 50 * time.Millisecond})
+	o := changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 50 * time.Millisecond}
+	s, err := changeset.Open(background, js, o)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.Claim(background) == nil }, 20*time.Second, time.Millisecond)
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	next, err := changeset.Open(background, js, o)
+	require.NoError(t, err)
 	c.Kill(0)
 	short := func() context.Context {
 		ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
@@ -203,12 +206,11 @@ func TestServersAway(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
-	s.Release()
-	require.ErrorIs(t, s.Claim(background), changeset.ErrUnknown)
+	require.ErrorIs(t, next.Claim(background), changeset.ErrUnknown)
 	c.Restart(0)
-	require.Eventually(t, func() bool { return s.Claim(background) == nil }, 20*time.Second, time.Millisecond)
-	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
-	require.Len(t, saved(t, s)[0].Entries, 1)
+	require.Eventually(t, func() bool { return next.Claim(background) == nil }, 20*time.Second, time.Millisecond)
+	require.NoError(t, next.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
+	require.Len(t, saved(t, next)[0].Entries, 1)
 }
 
 func loadError[V any](seq func(func(V, error) bool)) (failed error) {

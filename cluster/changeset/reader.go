@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // Reader reads a trail from elsewhere, as another replica does while one writes. It never
@@ -16,7 +17,7 @@ import (
 // a loop runs, so it need not be closed. All methods may be called concurrently.
 type Reader[E any] struct {
 	*stream
-	codec Codec[E]
+	values values.Values[E]
 }
 
 // OpenReader returns a Reader of the trail in a stream. It uses only the options Stream,
@@ -36,11 +37,7 @@ func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]
 	if err != nil {
 		return nil, failed("OpenReader", err)
 	}
-	r := &Reader[E]{stream: at, codec: o.Codec}
-	if r.codec == nil {
-		r.codec = JSON[E]{}
-	}
-	return r, nil
+	return &Reader[E]{at, values.Of(o.Codec, o.MaxEntry, ErrValue)}, nil
 }
 
 // Changesets yields the changesets that were not pruned when the loop begins, as
@@ -57,7 +54,7 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
 			return
 		}
-		if err := yieldAll(ctx, r.stream, r.codec, at, yield); err != errEnough {
+		if err := yieldAll(ctx, r.stream, r.values, at, yield); err != errEnough {
 			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
 		}
 	}
@@ -216,7 +213,7 @@ func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
 	case opStart:
 		v.Previous = e.Previous
 	case opAppend:
-		v.Entries, err = decodeAll(r.codec, e, nil)
+		v.Entries, err = decodeAll(r.values, e, nil)
 	case opSeal:
 		v.Manifest = cowchangeset.Manifest{Len: e.Len, Last: e.Last}
 	case opAbort:

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // recordHeader has a record, as JSON, in each of its messages.
@@ -114,11 +115,11 @@ func parseEntries(e *event, fn func(entry) error) error {
 }
 
 // decodeAll appends the entries of an append to entries.
-func decodeAll[E any](codec Codec[E], e *event, entries []cowchangeset.Entry[E]) ([]cowchangeset.Entry[E], error) {
+func decodeAll[E any](v values.Values[E], e *event, entries []cowchangeset.Entry[E]) ([]cowchangeset.Entry[E], error) {
 	err := parseEntries(e, func(one entry) error {
-		value, err := codec.Decode(one.value)
+		value, err := v.Decode(e.ID, one.seq, one.value)
 		if err != nil {
-			return &DecodeError{ChangesetID: e.ID, Seq: one.seq, Err: err}
+			return err
 		}
 		entries = append(entries, cowchangeset.Entry[E]{Seq: one.seq, Value: value})
 		return nil

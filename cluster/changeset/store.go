@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"reflect"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // Store keeps the changesets of one tracker in a stream: a cowchangeset.Store that
@@ -22,9 +22,7 @@ import (
 // not, and never will, unless what it wrote was pruned meanwhile.
 type Store[E any] struct {
 	trail
-	codec    Codec[E]
-	maxEntry int
-	sure     bool // the codec decodes whatever it encodes
+	values values.Values[E]
 }
 
 var (
@@ -52,10 +50,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 	if err != nil {
 		return nil, failed("Open", err)
 	}
-	s := &Store[E]{codec: o.Codec, maxEntry: cmp.Or(o.MaxEntry, defaultMaxEntry)}
-	if s.codec == nil {
-		s.codec, s.sure = JSON[E]{}, plain(reflect.TypeFor[E]())
-	}
+	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
 	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
 	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
 	return s, nil
@@ -109,7 +104,7 @@ func (s *Store[E]) Append(ctx context.Context, id string, entries []cowchangeset
 		if e.Seq > maxSeq || i > 0 && e.Seq <= entries[i-1].Seq {
 			return conflict(id, "entry %d is out of order", e.Seq)
 		}
-		value, err := s.encode(e.Value)
+		value, err := s.values.Encode(e.Value)
 		if err != nil {
 			return fmt.Errorf("%w (entry %d of changeset %q)", err, e.Seq, id)
 		}
@@ -228,16 +223,7 @@ func (t *trail) tell(ctx context.Context, method, id string, plan func(*changese
 //
 // Validate is wait-free, but for the code of the codec. It takes effect at once: it only
 // looks at e.
-func (s *Store[E]) Validate(e E) error {
-	encoded, err := s.encode(e)
-	if err != nil || s.sure {
-		return err
-	}
-	if _, err := s.codec.Decode(encoded); err != nil {
-		return fmt.Errorf("%w: it does not decode: %w", ErrValue, err)
-	}
-	return nil
-}
+func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 
 // Load yields the changesets in the order of their ordinals. If it fails, it yields the
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
@@ -258,7 +244,7 @@ func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], er
 			yield(cowchangeset.Saved[E]{}, failed("Load", err))
 			return
 		}
-		if err := yieldAll(ctx, s.stream, s.codec, at, yield); err != errEnough {
+		if err := yieldAll(ctx, s.stream, s.values, at, yield); err != errEnough {
 			yield(cowchangeset.Saved[E]{}, failed("Load", s.lost(ctx, err)))
 		}
 	}

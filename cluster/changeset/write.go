@@ -17,6 +17,7 @@ type trail struct {
 	// turn is held by the call that writes, and guards the fields below.
 	turn    chan struct{}
 	claimed atomic.Bool // written by holders of turn
+	used    bool        // calls that write have come since the claim
 	place   place       // behind the last message that is known
 	fenced  error       // an ErrFenced, or nil
 	state   *state      // up to place; nil until it is needed
@@ -97,6 +98,9 @@ func (t *trail) ready(ctx context.Context) error {
 	switch {
 	case !t.claimed.Load():
 		return ErrUnclaimed
+	}
+	t.used = true
+	switch {
 	case t.fenced != nil:
 		return t.fenced
 	case t.state != nil:

@@ -34,6 +34,8 @@
 //
 // With Config.MaxLag, [Registry.Fresh] says whether the mirror has all writes that are older than that.
 //
+// A registry whose connection is closed ends: reads stay as they were, and everything else fails with [ErrClosed].
+//
 // # Keys and values
 //
 // Any string is a key. Bytes that a bucket does not allow are escaped as "=" and two hexadecimal digits. A key
@@ -46,15 +48,21 @@
 // # Claims
 //
 // To claim work, Create its key with a [TTL], and [Registry.Renew] it. Who wins holds the work until the key
-// expires. The version is a fencing token: each later owner has a higher one, so a store that refuses lower ones
+// expires, also if it notes its progress with Update. The version is a fencing token: each later owner has a higher one, so a store that refuses lower ones
 // is safe from an owner that was stopped and does not know that its time is over.
 //
 // # Limits
 //
+// A bucket with MaxBytes may be full: then a value that needs more room gives [ErrFull]. A replicated bucket refuses
+// any message then, also one that replaces a larger one. So the registry keeps 4 KiB free, in the key
+// "=sync.reserve", for what makes the bucket no larger: Delete, DeleteIf, smaller values below 4 KiB, Renew and
+// sync messages. That needs permission for $JS.API.STREAM.PURGE of the bucket's stream. If bare clients take that room,
+// these fail with ErrFull too, and Fresh turns stale, until MaxBytes is raised or keys are purged by the stream's API.
+//
 // A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. It should be longer than MaxLag, and than a listing
 // takes, which may miss markers that have expired meanwhile. Single values to which other clients give a time to live
 // expire unnoticed if the bucket has a History above 1: the value before comes back. A purge that leaves no marker, by
-// a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique
+// a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next: see [Registry.Relist]. There are no unique
 // indexes and no transactions, since a bucket has neither. While other clients overwrite keys faster than a
 // mirror receives them, without a pause, Sync waits, and a listing does not end. Each replica keeps all keys in
 // memory, and lists all when it attaches. Each is a consumer of the bucket's stream, of which a server of version

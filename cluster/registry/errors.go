@@ -41,12 +41,15 @@ var (
 	ErrForeign = errors.New("registry: the bucket holds a value that is not decoded")
 	// ErrTooLarge reports a value that is too large for the server or the bucket.
 	ErrTooLarge = errors.New("registry: value too large")
+	// ErrFull reports that the MaxBytes of the bucket have no room for a write. See "Limits".
+	ErrFull = errors.New("registry: the bucket is full")
 	// ErrNoTTL reports that the bucket does not let keys expire with a marker: it
 	// needs LimitMarkerTTL and a History of 1.
 	ErrNoTTL = errors.New("registry: the bucket has no LimitMarkerTTL, or a History above 1")
 	// ErrUnsuitable reports a bucket that cannot be mirrored exactly.
 	ErrUnsuitable = errors.New("registry: unsuitable bucket")
-	// ErrClosed reports that the registry was closed.
+	// ErrClosed reports that the registry was closed, or its connection: then the error
+	// matches nats.ErrConnectionClosed, too.
 	ErrClosed = errors.New("registry: closed")
 )
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -36,7 +37,7 @@ func (r *Registry[K, V]) Lag() Lag {
 		Err:      r.status.failure(),
 	}
 	if r.life.Err() != nil {
-		l.Err = ErrClosed
+		l.Err = context.Cause(r.life)
 	}
 	return l
 }

@@ -209,6 +209,8 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
 		r.status.known.Store(int64(c.Duplicates))
+		r.status.clock.Store(info.TimeStamp.UnixNano() - int64(time.Since(r.begun)))
+		r.beater.refill.Store(c.MaxBytes > 0 || c.MaxMsgs > 0)
 		r.mirror.markers = c.SubjectDeleteMarkerTTL
 		if c.MaxAge > 0 {
 			r.mirror.markers = min(r.mirror.markers, c.MaxAge)
@@ -247,7 +249,7 @@ func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
 		case <-r.mirror.again:
 			return errAgain
 		case <-r.life.Done():
-			return ErrClosed
+			return context.Cause(r.life)
 		}
 		r.prove(a)
 	}
@@ -328,7 +330,7 @@ func (r *Registry[K, V]) mayHaveExpired() bool {
 
 // show brings the mirror to the revision of a message.
 func (r *Registry[K, V]) show(a *attachment[K, V], m *nats.Msg, seq uint64, stored int64) {
-	r.take(a, m, seq, r.stamp(m.Header, stored))
+	r.take(a, m, seq, r.stamp(m.Header, stored), r.endOf(m.Header, stored))
 	r.mirror.position.Store(seq)
 	if a.listing == nil {
 		r.mirror.shown.Store(seq)

@@ -26,11 +26,12 @@ type change[V any] struct {
 	held    held[V] // its value is zero unless the key is present after it
 	gone    bool
 	expired bool
+	end     int64 // when the key expires by its own time to live, in ns of the bucket's time; 0 if it does not
 	err     error // why the value is foreign; nil if it is not
 }
 
 // take brings a delivery into the mirror.
-func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stamp int64) {
+func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stamp, end int64) {
 	name, ok := strings.CutPrefix(m.Subject, r.prefix)
 	if !ok {
 		return
@@ -47,9 +48,14 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		r.foreignKey(a, name, seq, gone, err)
 		return
 	}
+	read := func() change[V] {
+		c := r.read(m.Data, seq, stamp, gone, expired)
+		c.end = end
+		return c
+	}
 	l := a.listing
 	if l == nil {
-		r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
+		r.apply(k, read(), name)
 	} else {
 		if !l.first {
 			l.seen[k] = struct{}{}
@@ -59,11 +65,11 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 			delete(l.aside, k)
 		case seq > max(l.floor, now.revision): // a listing that was cut short may have brought the key past floor
 			delete(l.aside, k)
-			r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
+			r.apply(k, read(), name)
 		case gone && now.revision == 0: // deleted here, too, and forgotten
 			delete(l.aside, k)
 		default: // the consumer may be behind the mirror, or the bucket may have been restored
-			l.aside[k] = r.read(m.Data, seq, stamp, gone, expired)
+			l.aside[k] = read()
 			return
 		}
 	}
@@ -143,6 +149,12 @@ func (r *Registry[K, V]) guard(of message, f func() error) (err error) {
 
 // apply makes the mirror show a change of k, whose name in the bucket is given.
 func (r *Registry[K, V]) apply(k K, c change[V], name string) {
+	switch { // before the change is shown
+	case c.end != 0:
+		r.ends.Store(K(strings.Clone(string(k))), end{uint64(c.held.Version), c.end})
+	case r.status.ttl.Load():
+		r.ends.Delete(k)
+	}
 	if !c.gone && c.err == nil {
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
 		c.err = r.guard(message{uint64(c.held.Version), c.held.Stamp, false}, func() error {
@@ -214,6 +226,7 @@ func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
 		for k := range r.inner.All() {
 			if !listed(k) {
 				r.tombs.set(k, tomb{revision: revision})
+				r.ends.Delete(k)
 				r.inner.Delete(k)
 			}
 		}

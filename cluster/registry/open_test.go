@@ -104,6 +104,48 @@ func testUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, nats.ErrConnectionClosed)
 }
 
+// A registry whose connection is closed ends: all calls that need the bucket say so, those too
+// that wait already, and reads go on.
+func TestConnectionClosed(t *testing.T) {
+	t.Parallel()
+	c := natstest.Start(t, 1)
+	kv := bucket(t, c.JetStream())
+	js := c.JetStream()
+	r := opened(t, js, kv, patient[plan])
+	ctx := within(t)
+	_, err := r.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	waiting := make(chan error)
+	go func() { _, err := r.Wait(ctx, "b", 0); waiting <- err }()
+	go func() {
+		for range r.Watch(ctx) {
+		}
+		waiting <- r.Lag().Err
+	}()
+	c.Kill(0)
+	for _, call := range []func() error{
+		func() error { return r.Sync(ctx) },
+		func() error { _, _, err := r.Delete(ctx, "b"); return err },
+		func() error { _, err := r.Put(ctx, "a", plan{}); return err },
+	} {
+		go func() { waiting <- call() }()
+	}
+	time.Sleep(10 * time.Millisecond) // those that have not begun yet get the same error
+	js.Conn().Close()
+	for range 5 {
+		err := <-waiting
+		require.ErrorIs(t, err, nats.ErrConnectionClosed)
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	require.ErrorIs(t, r.Sync(ctx), nats.ErrConnectionClosed)
+	_, ok, err := r.Delete(ctx, "b")
+	require.False(t, ok)
+	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	_, ok = r.Get("a")
+	require.True(t, ok)
+	c.Restart(0) // for the end of the test
+}
+
 // A user who may not use the bucket gets an error that says what failed.
 func TestPermissions(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ const (
 	busy                  // as clash, but the error names no revision
 	repeat                // nothing was stored, and another request may succeed
 	unclear               // the request may have been stored, or may be later
+	noRoom                // refused, because the bucket is full
 )
 
 // request sends m once. It returns what came of it, and the revision if it is stored.
@@ -82,10 +83,10 @@ func apiAnswer(api *jetstream.APIError) answer {
 	case codeDuplicate:
 		return unclear
 	case codeStoreFailed: // unless a limit was checked before the message was proposed
-		if !strings.Contains(api.Description, "maximum") {
+		if !full(api) {
 			return unclear
 		}
-		return refused
+		return noRoom
 	case codeRollup:
 		return refused
 	}
@@ -112,6 +113,9 @@ func apiError(api *jetstream.APIError) error {
 	case codeTooLarge, codeHeaderTooLarge:
 		return fmt.Errorf("%w: %w", ErrTooLarge, api)
 	}
+	if full(api) {
+		return fmt.Errorf("%w: %w", ErrFull, api)
+	}
 	return fmt.Errorf("registry: %w", api)
 }
 
@@ -137,7 +141,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 	for h, v := range w.header {
 		m.Header[h] = v
 	}
-	gaps, behind, pause := r.mirror.gaps.Load(), 0, firstRetry
+	gaps, behind, spent, pause := r.mirror.gaps.Load(), 0, 0, firstRetry
 	doubtful := false // a sending has had no answer
 	for began := time.Now(); ; {
 		if err := r.connected(ctx); err != nil {
@@ -154,7 +158,17 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		switch a {
 		case stored:
 			return revision, r.mirrored(ctx, w.key, c, m, revision, attached)
-		case refused:
+		case noRoom, refused:
+			if a == noRoom && spent < spends && w.shrinks(expect, data) {
+				if spent++; spent == 1 {
+					defer r.reserve(ctx) // before a later call of the caller takes its room
+				}
+				cannot := r.spend(ctx)
+				if cannot == nil {
+					continue
+				}
+				err = fmt.Errorf("%w; %w", err, cannot)
+			}
 			if (doubtful || w.suspicious) && !errors.Is(err, ErrTooLarge) { // for which all sendings are
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
 			}
@@ -240,7 +254,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 		case err == nil:
 			return nil
 		case r.life.Err() != nil:
-			return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+			return fmt.Errorf("%w: %w", ErrBehind, context.Cause(r.life))
 		}
 		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
 	}
@@ -254,7 +268,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 		if r.life.Err() == nil || r.caught(k, revision) {
 			return nil
 		}
-		return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(r.life))
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
 	}
@@ -306,13 +320,11 @@ func (r *Registry[K, V]) connected(ctx context.Context) error {
 	for {
 		switch {
 		case r.life.Err() != nil:
-			return ErrClosed
+			return context.Cause(r.life)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case r.conn.IsConnected():
 			return nil
-		case r.conn.IsClosed():
-			return nats.ErrConnectionClosed
 		}
 		r.sleep(ctx, reconnectPoll)
 	}
@@ -327,7 +339,7 @@ func (r *Registry[K, V]) ended(ctx context.Context, doubtful bool, err error) er
 	}
 	switch {
 	case r.life.Err() != nil:
-		err = ErrClosed
+		err = context.Cause(r.life)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}

@@ -43,6 +43,7 @@ type held[V any] struct {
 type Registry[K ~string, V any] struct {
 	inner  *shardedregistry.Registry[K, held[V]]
 	tombs  tombs[K]
+	ends   sync.Map // of the keys that expire by their own time to live: K to end. The mirror's goroutine alone changes it
 	config Config[K, V]
 
 	js      jetstream.JetStream
@@ -52,7 +53,7 @@ type Registry[K ~string, V any] struct {
 	publish string // the same, as they are published
 	syncKey string // under which this registry beats
 
-	life    context.Context // ends with Close, with ErrClosed
+	life    context.Context // ends with Close and with the connection, with an ErrClosed
 	end     context.CancelCauseFunc
 	workers sync.WaitGroup
 	ready   chan struct{} // closed when the first listing is complete
@@ -69,8 +70,8 @@ type Registry[K ~string, V any] struct {
 
 // Open returns a registry that mirrors a bucket, which must exist. It returns when the
 // mirror holds everything that was stored in the bucket before the call; it writes a
-// sync message to prove that. The connection stays the caller's: it should reconnect for ever, and must not be
-// closed before the registry.
+// sync message to prove that. The connection stays the caller's: it should reconnect for ever. A registry whose
+// connection is closed ends, as by Close.
 //
 // If ctx ends first, Open returns its cause, and the reason for which the bucket was not mirrored. An
 // [ErrUnsuitable] bucket, one that does not exist and invalid settings are errors at once.
@@ -119,6 +120,7 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	r.calls.init()
 	r.mirror.init()
 	r.beater.init()
+	r.workers.Go(r.endWithConnection)
 	r.workers.Go(r.mirrorBucket)
 	r.workers.Go(r.beat)
 	if config.MaxLag > 0 {
@@ -149,6 +151,8 @@ func (r *Registry[K, V]) opened(ctx context.Context) error {
 		case <-r.ready:
 			return nil
 		case <-changed:
+		case <-r.life.Done():
+			return context.Cause(r.life)
 		case <-ctx.Done():
 			err := context.Cause(ctx)
 			if why := r.status.failure(); why != nil {
@@ -167,13 +171,27 @@ func fatal(err error) bool {
 	for _, e := range []error{
 		ErrUnsuitable, jetstream.ErrBucketNotFound, jetstream.ErrInvalidBucketName, jetstream.ErrInvalidStreamName,
 		jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
-		nats.ErrConnectionClosed,
 	} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
 	return false
+}
+
+// endWithConnection ends the registry when its connection is closed for good.
+func (r *Registry[K, V]) endWithConnection() {
+	closed := r.conn.StatusChanged(nats.CLOSED)
+	defer r.conn.RemoveStatusListener(closed)
+	if !r.conn.IsClosed() {
+		select {
+		case <-closed:
+		case <-r.life.Done():
+			return
+		}
+	}
+	r.end(fmt.Errorf("%w: %w", ErrClosed, nats.ErrConnectionClosed))
+	r.calls.end()
 }
 
 // Close ends the registry: its goroutines, its loops, and calls that wait, which get

@@ -64,6 +64,8 @@ func TestRegistry(t *testing.T) {
 		"put in another":      testPutInBucketMadeAnew,
 		"expired in gap":      testExpiredInGap,
 		"wait invalid":        testWaitInvalid,
+		"update keeps ttl":    testUpdateKeepsTTL,
+		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,
 	} {
 		t.Run(name, func(t *testing.T) {

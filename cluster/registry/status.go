@@ -10,6 +10,7 @@ import (
 type status struct {
 	ttl   atomic.Bool  // the bucket lets keys expire with a marker
 	known atomic.Int64 // for how long the bucket knows message ids, in ns
+	clock atomic.Int64 // the bucket's time at Open, in ns
 	heard atomic.Int64 // when the server that feeds the mirror was last heard of, in ns since Open
 
 	mu      sync.Mutex

@@ -30,6 +30,7 @@ type beater struct {
 	demands chan struct{}
 	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open; only increases
 	due     atomic.Bool  // a beat is, for this registry and for others that have asked it
+	refill  atomic.Bool  // the bucket is limited, and may have no reserve
 
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
@@ -111,8 +112,18 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	case <-r.life.Done():
-		return ErrClosed
+		return context.Cause(r.life)
 	}
+}
+
+// Relist lists the bucket again, and returns as Sync does when the mirror has that. An operator calls it at
+// each replica after a purge that leaves no markers, by the stream's API or by PurgeDeletes, which no mirror is
+// told of: until then it shows what was purged.
+//
+// Relist panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+func (r *Registry[K, V]) Relist(ctx context.Context) error {
+	r.listAgain()
+	return r.Sync(ctx)
 }
 
 // beat sends beats as long as somebody needs one.
@@ -142,6 +153,7 @@ func (r *Registry[K, V]) beat() {
 			r.sleep(r.life, pause/2+rand.N(pause))
 			pause = min(2*pause, lastBeatPause)
 		}
+		r.reserve(r.life)
 	}
 }
 
@@ -161,6 +173,9 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 	}
 	ctx, cancel := context.WithTimeout(r.life, r.config.Timeout)
 	ack, err := r.js.PublishMsg(ctx, m)
+	if full(err) && r.spend(ctx) == nil {
+		ack, err = r.js.PublishMsg(ctx, m)
+	}
 	cancel()
 	if err != nil {
 		r.sharing.putBack(requests)

@@ -110,7 +110,7 @@ func (r *Registry[K, V]) event(e Event[K, held[V]]) Event[K, V] {
 // while returns a context that ends with ctx and with the registry.
 func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.life, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
@@ -120,8 +120,12 @@ func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 // Wait returns what key holds as soon as its version is above since, and [ErrNotFound] as soon as
 // key is absent, unless since is 0. So with 0 it waits until key is present; with the version
 // that the caller knows, until key holds something else. An invalid key gives [ErrInvalidKey] at once. If ctx
-// ends first, Wait returns its cause, and [ErrClosed] if the registry ends. It looks at the mirror alone, as
-// [shardedregistry.Registry.Wait].
+// ends first, Wait returns its cause, and [ErrClosed] if the registry ends.
+//
+// Wait looks at the mirror alone, unless that shows a version below since. Then the mirror is behind, or the
+// bucket was restored or made anew: Wait proves which, as [Registry.Sync] does, and returns the lower version if
+// the bucket has gone back. A call that begins after that, with a revision that the bucket has given
+// again, cannot tell the two values apart.
 //
 // Wait panics if ctx is nil.
 func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
@@ -137,17 +141,42 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 	}
 	ctx, cancel := r.while(ctx)
 	defer cancel()
-	for {
+	var stamp int64 // of the message with version since; 0 if none was seen
+	for proved := false; ; {
 		e, ok := r.inner.Lookup(key)
+		h := e.Value
 		switch {
-		case ok && e.Value.Version > since:
+		case ok && (h.Version > since || h.Version < since && proved || h.Version == since && stamp != 0 && h.Stamp != stamp):
 			return shownEntry(e), nil
 		case !ok && since != 0:
 			return Entry[K, V]{}, ErrNotFound
+		case ok && h.Version < since:
+			proved, err = r.waitOrProve(ctx, key, e.Version)
+		default:
+			stamp = h.Stamp
+			// The mirror counts versions by itself: any other than this one will do.
+			_, err = r.inner.Wait(ctx, key, e.Version)
 		}
-		// The mirror counts versions by itself: any other than this one will do.
-		if _, err := r.inner.Wait(ctx, key, e.Version); err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return Entry[K, V]{}, err
 		}
 	}
+}
+
+// waitOrProve waits until key has another version in the mirror than a given one, or the mirror shows all
+// that was stored before the call. It reports whether that is so.
+func (r *Registry[K, V]) waitOrProve(ctx context.Context, key K, version Version) (proved bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	synced := make(chan error, 1)
+	go func() {
+		synced <- r.Sync(ctx)
+		cancel()
+	}()
+	_, err = r.inner.Wait(ctx, key, version)
+	cancel()
+	if <-synced == nil {
+		return true, nil
+	}
+	return false, err
 }

@@ -135,6 +135,67 @@ func testClaims(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoTTL)
 }
 
+// An Update leaves a key the time to live that it has left, whoever makes it, and however often; another
+// one, or none, if it is told so.
+func testUpdateKeepsTTL(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute })
+	r := opened[plan](t, shared.js, kv)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	ttl := func(key string) (left time.Duration) {
+		m, err := s.GetLastMsgForSubject(ctx, r.prefix+key)
+		require.NoError(t, err)
+		if text := m.Header.Get(jetstream.MsgTTLHeader); text != "" {
+			left, err = time.ParseDuration(text)
+			require.NoError(t, err)
+		}
+		return left
+	}
+	progress := func(p plan) (plan, error) { p.N++; return p, nil }
+	began := time.Now()
+	_, err = r.Create(ctx, "long", plan{}, TTL(time.Hour))
+	require.NoError(t, err)
+	v, err := r.Create(ctx, "short", plan{}, TTL(2*time.Second))
+	require.NoError(t, err)
+	other := opened[plan](t, shared.js, kv) // which has listed them
+	for range 20 {
+		for _, r := range []*Registry[string, plan]{r, other} {
+			e, err := r.Update(ctx, "short", progress)
+			require.NoError(t, err)
+			v = e.Version
+			_, err = r.Update(ctx, "long", progress)
+			require.NoError(t, err)
+			left := ttl("long")
+			require.LessOrEqual(t, left, time.Hour)
+			require.GreaterOrEqual(t, left, time.Hour-time.Since(began)-time.Second)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	require.LessOrEqual(t, ttl("short"), 2*time.Second)
+	time.Sleep(time.Until(began.Add(1100 * time.Millisecond)))
+	e, err := r.Update(ctx, "short", progress)
+	require.NoError(t, err)
+	require.Equal(t, time.Second, ttl("short"), "the 900 ms that were left")
+	require.Equal(t, 41, e.Value.N)
+	v = e.Version
+	_, err = other.Wait(ctx, "short", v)
+	require.ErrorIs(t, err, ErrNotFound)
+
+	_, err = r.Update(ctx, "long", progress, TTL(2*time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, ttl("long"))
+	_, err = r.Update(ctx, "long", progress)
+	require.NoError(t, err)
+	require.Greater(t, ttl("long"), time.Hour)
+	_, err = r.Update(ctx, "long", progress, Forever())
+	require.NoError(t, err)
+	require.Zero(t, ttl("long"))
+	_, err = r.Update(ctx, "long", progress)
+	require.NoError(t, err)
+	require.Zero(t, ttl("long"))
+}
+
 // A key that no bucket can have is invalid, whatever the caller knows of it.
 func testWaitInvalid(t *testing.T) {
 	ctx := within(t)
@@ -145,4 +206,75 @@ func testWaitInvalid(t *testing.T) {
 			require.ErrorIs(t, err, ErrInvalidKey)
 		}
 	}
+}
+
+// A bucket that was made anew has lower revisions, of which a caller of Wait knows nothing:
+// what key holds is something else all the same, also for a call that begins later. A mirror that is only
+// behind shows the caller nothing older than it knows.
+func testWaitInBucketMadeAnew(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	at, on := make(chan string), make(chan struct{})
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
+	})
+	var known Version
+	for range 10 {
+		var err error
+		known, err = r.Put(ctx, "plan", plan{Owner: "old"})
+		require.NoError(t, err)
+	}
+	type result struct {
+		e   Entry[string, plan]
+		err error
+	}
+	wait := func(since Version) chan result {
+		woken := make(chan result, 1)
+		go func() {
+			e, err := r.Wait(ctx, "plan", since)
+			woken <- result{e, err}
+		}()
+		return woken
+	}
+	behind := func() { // what the mirror shows, of what it will be told later
+		require.NoError(t, put(kv, "=1", "the mirror stops here"))
+		require.Equal(t, "=1", <-at)
+	}
+	behind()
+	later, err := kv.PutString(ctx, "plan", `{"Owner":"later"}`)
+	require.NoError(t, err)
+	woken := wait(Version(later))
+	select {
+	case got := <-woken:
+		t.Fatalf("woken by %+v, and knows version %d", got, later)
+	case <-time.After(50 * time.Millisecond): // it may come too late to see a fault, never too early
+	}
+	on <- struct{}{}
+	require.NoError(t, r.Sync(ctx))
+	require.Empty(t, woken)
+
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	require.NoError(t, put(kv, "plan", `{"Owner":"backup"}`))
+	for _, got := range []result{<-woken, <-wait(known)} {
+		require.NoError(t, got.err)
+		require.Equal(t, "backup", got.e.Value.Owner)
+		require.Less(t, got.e.Version, known)
+	}
+
+	known, err = r.Put(ctx, "plan", plan{Owner: "old"}) // which another bucket gives the same revision
+	require.NoError(t, err)
+	woken = wait(known)
+	behind()
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	for revision := Version(0); revision < known; revision++ {
+		require.NoError(t, put(kv, "plan", `{"Owner":"again"}`))
+	}
+	on <- struct{}{}
+	got := <-woken
+	require.NoError(t, got.err)
+	require.Equal(t, Entry[string, plan]{Key: "plan", Value: plan{Owner: "again"}, Version: known}, got.e)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ type Option func(*options)
 type options struct {
 	ttl     time.Duration
 	expires bool
+	forever bool
 }
 
 // TTL makes the key expire when that time has passed since the bucket stored the value,
@@ -29,14 +31,14 @@ type options struct {
 //
 // The version that the write returns is a fencing token: every later owner of the key has
 // a higher one.
-func TTL(d time.Duration) Option { return func(o *options) { *o = options{d, true} } }
+func TTL(d time.Duration) Option { return func(o *options) { *o = options{ttl: d, expires: true} } }
+
+// Forever makes Update take the time to live from a key that has one. Other writes do so
+// without it.
+func Forever() Option { return func(o *options) { *o = options{forever: true} } }
 
 // headers returns the headers that options ask for.
-func (r *Registry[K, V]) headers(opts []Option) (nats.Header, error) {
-	var o options
-	for _, f := range opts {
-		f(&o)
-	}
+func (r *Registry[K, V]) headers(o options) (nats.Header, error) {
 	switch {
 	case !o.expires:
 		return nil, nil
@@ -48,6 +50,55 @@ func (r *Registry[K, V]) headers(opts []Option) (nats.Header, error) {
 	return nats.Header{jetstream.MsgTTLHeader: {o.ttl.String()}}, nil
 }
 
+// endHeader is the header of an Update of a key that expires: when, in nanoseconds of the bucket's time. The
+// time to live has whole seconds, and rounding it up again and again would put the end off.
+const endHeader = "Latchfree-End"
+
+// end is when a key expires that has a revision.
+type end struct {
+	revision uint64
+	at       int64 // in ns of the bucket's time
+}
+
+// bucketNow returns the bucket's time, in ns, as it was when the mirror attached.
+func (r *Registry[K, V]) bucketNow() int64 {
+	return r.status.clock.Load() + int64(time.Since(r.begun))
+}
+
+// endOf returns when a key expires whose message has a header and was stored at a time, or 0.
+func (r *Registry[K, V]) endOf(h nats.Header, stored int64) int64 {
+	text := h.Get(jetstream.MsgTTLHeader)
+	if text == "" {
+		return 0
+	}
+	if at, err := strconv.ParseInt(h.Get(endHeader), 10, 64); err == nil {
+		return at
+	}
+	ttl, err := time.ParseDuration(text)
+	if err != nil {
+		seconds, _ := strconv.ParseInt(text, 10, 32) // 0 if it is never
+		ttl = time.Duration(seconds) * time.Second
+	}
+	if ttl <= 0 {
+		return 0
+	}
+	if stored == 0 { // just now
+		stored = r.bucketNow()
+	}
+	return stored + int64(ttl)
+}
+
+// keepTTL gives a write that replaces a revision the time to live that the key has left.
+func (w *write[K, V]) keepTTL(revision uint64) {
+	at, ok := w.r.ends.Load(w.key)
+	if e, _ := at.(end); ok && e.revision == revision {
+		left := (time.Duration(e.at-w.r.bucketNow()) + minTTL - 1).Truncate(minTTL)
+		w.header = nats.Header{jetstream.MsgTTLHeader: {max(left, minTTL).String()}, endHeader: {strconv.FormatInt(e.at, 10)}}
+	} else {
+		w.header = nil
+	}
+}
+
 // write is one call that writes a key.
 type write[K ~string, V any] struct {
 	r      *Registry[K, V]
@@ -55,6 +106,7 @@ type write[K ~string, V any] struct {
 	key    K
 	name   string // in the bucket
 	header nats.Header
+	keeps  bool   // neither TTL nor Forever was given
 	id     string // of its messages, if all have one; "" if each attempt has another
 
 	// suspicious says that a sending of its message had an answer that may not be the leader's.
@@ -76,14 +128,18 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 	if err != nil {
 		return nil, err
 	}
-	header, err := r.headers(opts)
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	header, err := r.headers(o)
 	if err != nil {
 		return nil, err
 	}
 	if r.life.Err() != nil {
-		return nil, ErrClosed
+		return nil, context.Cause(r.life)
 	}
-	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header}, nil
+	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header, keeps: !o.expires && !o.forever}, nil
 }
 
 // prove makes what the mirror shows a proof of what the bucket held at an instant of this
@@ -235,6 +291,9 @@ func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option
 // [ErrForeign]. If fn returns an error, Update returns that error as it is, and nothing
 // has changed; fn may have seen an old value then, unless Sync was called before.
 //
+// A key that expires does so as it would have without the Update, or in the second after that, unless
+// [TTL] or [Forever] is given.
+//
 // Fn runs on the caller's goroutine, outside every lock, and again if another operation
 // has changed key meanwhile. It must not modify its argument.
 //
@@ -260,6 +319,9 @@ func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error
 		data, err := r.config.Codec.Encode(value)
 		if err != nil {
 			return Entry[K, V]{}, err
+		}
+		if w.keeps {
+			w.keepTTL(s.revision)
 		}
 		revision, err := w.store(s.revision, data)
 		if err == nil || errors.Is(err, ErrBehind) {

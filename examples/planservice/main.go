@@ -66,6 +66,8 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	flags.DurationVar(&c.StrategyTimeout, "timeout", 5*time.Second, "how long a strategy's call may take")
 	flags.DurationVar(&c.EngineIdle, "engine-idle", time.Minute, "after which an unused engine of a file is closed")
 	flags.IntVar(&c.MemoryDatabases, "memory-databases", 100, "databases that clients may open in memory at most")
+	flags.DurationVar(&c.SlowOpen, "slow-open", 0, "how long a database memory:slow-NAME takes to open, to try what that does")
+	flags.DurationVar(&c.SlowApply, "slow-apply", 0, "how long an apply to it takes")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "how long requests may take after SIGTERM")
 	flags.Func("strategy", "`name=url` of a strategy; may be repeated", func(text string) error {
 		name, url, ok := strings.Cut(text, "=")

@@ -2,123 +2,92 @@ package latchotel
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
-	"strings"
+	"math"
 
+	"github.com/latchfree/latchfree/internal/metrics"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// A kind is the type of an instrument.
-type kind int
+// prefix begins all names and attributes.
+const prefix = "latchfree."
 
-const (
-	counter kind = iota // int64, never goes down
-	amount              // int64, an UpDownCounter: sums make sense
-	gauge               // float64
-)
-
-// A family is one metric that a type has.
-type family struct {
-	name, unit, help string
-	kind             kind
-}
-
-// emit adds an observation.
-type emit func(f *family, value float64, attrs ...attribute.KeyValue)
-
-type observation struct {
-	family *family
-	value  float64
-	attrs  metric.MeasurementOption
-}
-
-// register makes the instruments of an instance and observes them with what read emits.
-// The attribute label has the instance's name.
-func register(meter metric.Meter, label, name string, read func(emit), families ...*family) (metric.Registration, error) {
-	instruments := make(map[*family]metric.Observable, len(families))
-	all := make([]metric.Observable, 0, len(families))
-	for _, f := range families {
-		instrument, err := f.instrument(meter)
+// register makes the instruments of an instance, and observes them with what its source
+// has. The instance's name is an attribute.
+func register(meter metric.Meter, name string, source *metrics.Source) (metric.Registration, error) {
+	instruments := make(map[*metrics.Family]metric.Observable, len(source.Families))
+	all := make([]metric.Observable, 0, len(source.Families))
+	for _, f := range source.Families {
+		instrument, err := instrument(meter, f)
 		if err != nil {
-			return nil, fmt.Errorf("latchotel: %s: %w", f.name, err)
+			return nil, fmt.Errorf("latchotel: %s: %w", f.Name, err)
 		}
 		instruments[f] = instrument
 		all = append(all, instrument)
 	}
-	instance := attribute.String(label, utf8(name))
-	callback := func(ctx context.Context, observer metric.Observer) error {
-		observations, err := observe(ctx, instance, read)
-		for _, o := range observations {
-			switch instrument := instruments[o.family].(type) {
+	own := instance(source.Type, name)
+	registration, err := meter.RegisterCallback(func(ctx context.Context, observer metric.Observer) error {
+		samples, err := source.Samples(ctx)
+		if err != nil {
+			return fmt.Errorf("latchotel: %w", err)
+		}
+		for _, s := range samples {
+			attrs := metric.WithAttributes(append(attributes(s.Family, s.Labels), own)...)
+			switch instrument := instruments[s.Family].(type) {
 			case metric.Int64Observable:
-				observer.ObserveInt64(instrument, int64(o.value), o.attrs)
+				observer.ObserveInt64(instrument, int64(s.Value), attrs)
 			case metric.Float64Observable:
-				observer.ObserveFloat64(instrument, o.value, o.attrs)
+				if !math.IsInf(s.Value, 0) {
+					observer.ObserveFloat64(instrument, s.Value, attrs)
+				}
 			}
 		}
-		return err
-	}
-	registration, err := meter.RegisterCallback(callback, all...)
+		return nil
+	}, all...)
 	if err != nil {
 		return nil, fmt.Errorf("latchotel: %w", err)
 	}
 	return registration, nil
 }
 
-func (f *family) instrument(meter metric.Meter) (metric.Observable, error) {
-	switch f.kind {
-	case counter:
-		return meter.Int64ObservableCounter(f.name, metric.WithUnit(f.unit), metric.WithDescription(f.help))
-	case amount:
-		return meter.Int64ObservableUpDownCounter(f.name, metric.WithUnit(f.unit), metric.WithDescription(f.help))
+// instrument returns the instrument of a family.
+func instrument(meter metric.Meter, f *metrics.Family) (metric.Observable, error) {
+	unit, help := metric.WithUnit(f.Unit), metric.WithDescription(f.Help)
+	switch f.Kind {
+	case metrics.Counter:
+		return meter.Int64ObservableCounter(prefix+f.Name, unit, help)
+	case metrics.Amount:
+		return meter.Int64ObservableUpDownCounter(prefix+f.Name, unit, help)
 	default:
-		return meter.Float64ObservableGauge(f.name, metric.WithUnit(f.unit), metric.WithDescription(f.help))
+		return meter.Float64ObservableGauge(prefix+f.Name, unit, help)
 	}
 }
 
-// observe returns all that read emits, or an error alone. Functions of users, such as
-// GroupOptions.Label, run on a goroutine of their own: one that calls runtime.Goexit would
-// take the reader's goroutine with it, and one that blocks must not hold it beyond ctx.
-func observe(ctx context.Context, instance attribute.KeyValue, read func(emit)) ([]observation, error) {
-	type result struct {
-		observations []observation
-		err          error
+// instance returns the attribute of an instance.
+func instance(of, name string) attribute.KeyValue {
+	return attribute.String(prefix+of+".name", metrics.Text(name))
+}
+
+// attributes returns those of a family with the values of its labels.
+func attributes(f *metrics.Family, labels []string) (attrs []attribute.KeyValue) {
+	for i, value := range labels {
+		attrs = append(attrs, attribute.String(prefix+f.Labels[i], value))
 	}
-	results := make(chan result, 1)
-	go func() {
-		r := result{err: errors.New("latchotel: a function called runtime.Goexit")}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("latchotel: a function panicked: %v\n%s", p, debug.Stack())
-			}
-			if r.err != nil {
-				r.observations = nil
-			}
-			results <- r
-		}()
-		read(func(f *family, value float64, attrs ...attribute.KeyValue) {
-			set := metric.WithAttributes(append(attrs, instance)...)
-			r.observations = append(r.observations, observation{f, value, set})
-		})
-		r.err = nil
-	}()
-	select {
-	case r := <-results:
-		return r.observations, r.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	return attrs
+}
+
+// needMeter panics if a function is called with a nil meter.
+func needMeter(meter metric.Meter, function string) {
+	if meter == nil {
+		panic("latchotel: " + function + ": nil meter")
 	}
 }
 
-// utf8 returns text with all that is not UTF-8 replaced, as attributes must be.
-func utf8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
-
-func truth(b bool) float64 {
-	if b {
-		return 1
+// notNil returns p, or panics with a text that ends with what.
+func notNil[T any](p *T, what string) *T {
+	if p == nil {
+		panic("latchotel: " + what)
 	}
-	return 0
+	return p
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/metrics"
 	"github.com/latchfree/latchfree/oncecache"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -29,7 +30,7 @@ func TraceCreate[K comparable, V any](tracer trace.Tracer, name string, create f
 	if create == nil {
 		panic("latchotel: TraceCreate: nil function")
 	}
-	instance := attribute.String("latchfree.cache.name", utf8(name))
+	instance := attribute.String("latchfree.cache.name", metrics.Text(name))
 	return func(ctx context.Context, k K) (v V, err error) {
 		ctx, span := tracer.Start(ctx, "latchfree.cache.create", trace.WithAttributes(instance))
 		defer end(span, &err)()
@@ -54,7 +55,7 @@ func Execute[T any](ctx context.Context, tracer trace.Tracer, name string, b *at
 	case fn == nil:
 		panic("latchotel: Execute: nil function")
 	}
-	ctx, span := tracer.Start(ctx, "latchfree.breaker.call", trace.WithAttributes(attribute.String("latchfree.breaker.name", utf8(name))))
+	ctx, span := tracer.Start(ctx, "latchfree.breaker.call", trace.WithAttributes(attribute.String("latchfree.breaker.name", metrics.Text(name))))
 	defer end(span, &err)()
 	called := false
 	v, err = atomicbreaker.ExecuteContext(ctx, b, func(ctx context.Context) (T, error) {

@@ -32,7 +32,7 @@ func TestBreaker(t *testing.T) {
 		`latchfree_breaker_state{breaker="db",state="Closed"} 0`,
 		`latchfree_breaker_state{breaker="db",state="Open"} 1`,
 		`latchfree_breaker_open{breaker="db"} 1`,
-		`latchfree_breaker_opened_total{breaker="db"} 1`,
+		`latchfree_breaker_openings_total{breaker="db"} 1`,
 		`latchfree_breaker_rejected_total{breaker="db"} 1`,
 		`latchfree_breaker_streak{breaker="db"} 1`,
 		`latchfree_breaker_retry_after_seconds{breaker="db"} +Inf`,
@@ -50,9 +50,9 @@ func TestBreaker(t *testing.T) {
 	permit.Failure()
 	_, body = get()
 	for _, line := range []string{
-		`latchfree_breaker_probes_in_flight{breaker="db"} 0`,
-		`latchfree_breaker_opened_total{breaker="db"} 1`,
-		`latchfree_breaker_closed_total{breaker="db"} 1`,
+		`latchfree_breaker_probes{breaker="db"} 0`,
+		`latchfree_breaker_openings_total{breaker="db"} 1`,
+		`latchfree_breaker_closings_total{breaker="db"} 1`,
 		`latchfree_breaker_rejected_total{breaker="db"} 1`,
 		`latchfree_breaker_late_total{breaker="db"} 1`,
 		`latchfree_breaker_transitions_total{breaker="db",from="Open",reason="Reset",to="Closed"} 1`,
@@ -80,10 +80,10 @@ func TestThrottleAndBudget(t *testing.T) {
 	require.True(t, budget.Retry())
 	require.Positive(t, before)
 	_, body := scrape(t, latchprom.Throttle("t", th), latchprom.RetryBudget("r", budget))()
-	assert.Contains(t, body, `latchfree_throttle_window_requests{throttle="t"} 2`)
-	assert.Contains(t, body, `latchfree_throttle_window_accepts{throttle="t"} 1`)
-	assert.Contains(t, body, `latchfree_throttle_reject_ratio{throttle="t"} 0`)
-	assert.Regexp(t, `latchfree_retry_budget_available_retries\{budget="r"\} \d+\n`, body)
+	assert.Contains(t, body, `latchfree_throttle_requests{throttle="t"} 2`)
+	assert.Contains(t, body, `latchfree_throttle_accepts{throttle="t"} 1`)
+	assert.Contains(t, body, `latchfree_throttle_reject_probability{throttle="t"} 0`)
+	assert.Regexp(t, `latchfree_retry_budget_available\{budget="r"\} \d+\n`, body)
 }
 
 // Each count of a breaker has its own number, so that none can stand for another.
@@ -117,7 +117,7 @@ func TestBreakerCounts(t *testing.T) {
 	}
 	_, body := scrape(t, latchprom.Breaker("b", b))()
 	for name, n := range map[string]int{
-		"opened_total": 5, "closed_total": 3, "rejected_total": 7, "late_total": 6, "streak": 2, "probes_in_flight": 4,
+		"openings_total": 5, "closings_total": 3, "rejected_total": 7, "late_total": 6, "streak": 2, "probes": 4,
 		"failures": 0, "open": 0, "retry_after_seconds": 0,
 	} {
 		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_%s{breaker=\"b\"} %d\n", name, n))
@@ -197,8 +197,8 @@ func TestThrottleCounts(t *testing.T) {
 	require.NotContains(t, []float64{0, 0.5, 1}, s.RejectProbability)
 	require.Positive(t, budget.Available())
 	_, body := scrape(t, latchprom.Throttle("t", th), latchprom.RetryBudget("r", budget))()
-	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_requests{throttle=\"t\"} %d\n", s.Requests))
-	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_accepts{throttle=\"t\"} %d\n", s.Accepts))
-	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_reject_ratio{throttle=\"t\"} %v\n", s.RejectProbability))
-	assert.Contains(t, body, fmt.Sprintf("latchfree_retry_budget_available_retries{budget=\"r\"} %d\n", budget.Available()))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_requests{throttle=\"t\"} %d\n", s.Requests))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_accepts{throttle=\"t\"} %d\n", s.Accepts))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_reject_probability{throttle=\"t\"} %v\n", s.RejectProbability))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_retry_budget_available{budget=\"r\"} %d\n", budget.Available()))
 }

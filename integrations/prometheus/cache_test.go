@@ -67,15 +67,15 @@ func TestCache(t *testing.T) {
 		`latchfree_cache_removals_total{cache="c",reason="Evicted"} 1`,
 		`latchfree_cache_removals_total{cache="c",reason="Idle"} 0`,
 		`latchfree_cache_removals_total{cache="c",reason="Expired"} 0`,
-		`latchfree_cache_creations_in_flight{cache="c"} 1`,
-		`latchfree_cache_waiting_calls{cache="c"} 1`,
+		`latchfree_cache_create_in_flight{cache="c"} 1`,
+		`latchfree_cache_create_waiting{cache="c"} 1`,
 		`latchfree_cache_create_duration_seconds_bucket{cache="c",result="ok",le="60"} 2`,
 		`latchfree_cache_create_duration_seconds_count{cache="c",result="error"} 1`,
 		`latchfree_cache_create_duration_seconds_count{cache="c",result="panic"} 2`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
-	assert.Regexp(t, `latchfree_cache_oldest_creation_seconds\{cache="c"\} [0-9.]*[1-9]`, body)
+	assert.Regexp(t, `latchfree_cache_create_oldest_seconds\{cache="c"\} [0-9.]*[1-9]`, body)
 	close(finish)
 	cancel()
 	<-ended
@@ -92,7 +92,7 @@ func TestCache(t *testing.T) {
 		`latchfree_cache_created_total{cache="c"} 2`,
 		`latchfree_cache_create_failures_total{cache="c"} 2`,
 		`latchfree_cache_value_closes_total{cache="c"} 2`,
-		`latchfree_cache_oldest_creation_seconds{cache="c"} 0`,
+		`latchfree_cache_create_oldest_seconds{cache="c"} 0`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
@@ -184,7 +184,7 @@ func TestCacheTimes(t *testing.T) {
 		for name, want := range map[string]float64{
 			"entries": 8, "weight": 80, "created_total": 16, "create_failures_total": 11, "create_panics_total": 9, "create_timeouts_total": 10,
 			"removals_total Evicted": 7, "removals_total Idle": 4, "removals_total Expired": 1, "value_closes_total": 12,
-			"hits_total": 17, "misses_total": 42, "joined_total": 5, "creations_in_flight": 2, "waiting_calls": 3, "oldest_creation_seconds": 6,
+			"hits_total": 17, "misses_total": 42, "joined_total": 5, "create_in_flight": 2, "create_waiting": 3, "create_oldest_seconds": 6,
 			"create_duration_seconds ok": 3, "create_duration_seconds error": 10 * 3600,
 			"count of create_duration_seconds ok": 16, "count of create_duration_seconds error": 11, "count of create_duration_seconds panic": 9,
 		} {

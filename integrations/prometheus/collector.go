@@ -1,86 +1,83 @@
 package latchprom
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
+	"github.com/latchfree/latchfree/internal/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A family is one metric that a type has.
-type family struct {
-	name   string
-	help   string
-	kind   prometheus.ValueType
-	labels []string // besides that of the instance
-}
-
-// emit adds a sample to what is collected.
-type emit func(f *family, value float64, labels ...string)
-
 // A collector reads an instance at each scrape. It never changes.
 type collector struct {
-	families []*family
-	descs    map[*family]*prometheus.Desc
-	read     func(emit)
+	source *metrics.Source
+	descs  map[*metrics.Family]*prometheus.Desc
 }
 
-// newCollector returns the collector of the instance that is called name in a label.
-func newCollector(label, name string, read func(emit), families ...*family) *collector {
-	c := &collector{families: families, descs: make(map[*family]*prometheus.Desc, len(families)), read: read}
-	for _, f := range families {
-		c.descs[f] = prometheus.NewDesc(f.name, f.help, f.labels, prometheus.Labels{label: utf8(name)})
+// newCollector returns the collector of the instance that is called name in its label.
+func newCollector(name string, source *metrics.Source) *collector {
+	c := &collector{source, make(map[*metrics.Family]*prometheus.Desc, len(source.Families))}
+	for _, f := range source.Families {
+		c.descs[f] = prometheus.NewDesc(nameOf(f), f.Help, labelsOf(f), instance(source.Type, name))
 	}
 	return c
 }
 
-// utf8 returns text with all that is not UTF-8 replaced, as labels must be.
-func utf8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// notNil returns p, or panics with a text that ends with what.
+func notNil[T any](p *T, what string) *T {
+	if p == nil {
+		panic("latchprom: " + what)
+	}
+	return p
+}
+
+// nameOf returns the name of a family as Prometheus has it, with its unit.
+func nameOf(f *metrics.Family) string {
+	name := "latchfree_" + strings.ReplaceAll(f.Name, ".", "_")
+	switch f.Unit {
+	case "s":
+		name += "_seconds"
+	case "By":
+		name += "_bytes"
+	}
+	if f.Kind == metrics.Counter {
+		name += "_total"
+	}
+	return name
+}
+
+// labelsOf returns the names of a family's labels: the last part of each.
+func labelsOf(f *metrics.Family) (labels []string) {
+	for _, l := range f.Labels {
+		labels = append(labels, l[strings.LastIndexByte(l, '.')+1:])
+	}
+	return labels
+}
+
+// instance returns the label of an instance: the last word of its type.
+func instance(of, name string) prometheus.Labels {
+	return prometheus.Labels{of[strings.LastIndexByte(of, '_')+1:]: metrics.Text(name)}
+}
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, f := range c.families {
+	for _, f := range c.source.Families {
 		ch <- c.descs[f]
 	}
 }
 
-// Collect sends what read emits, or an error alone. Functions of users, which are
-// GroupOptions.Label and what types of keys do, run on a goroutine of their own: one
-// that calls runtime.Goexit would take the scrape's goroutine with it.
+// Collect sends what is read, or an error alone.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	metrics, err := c.samples()
+	samples, err := c.source.Samples(context.Background())
 	if err != nil {
-		ch <- prometheus.NewInvalidMetric(c.descs[c.families[0]], err)
+		ch <- prometheus.NewInvalidMetric(c.descs[c.source.Families[0]], fmt.Errorf("latchprom: %w", err))
 		return
 	}
-	for _, m := range metrics {
-		ch <- m
+	for _, s := range samples {
+		kind := prometheus.GaugeValue
+		if s.Family.Kind == metrics.Counter {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(c.descs[s.Family], kind, s.Value, s.Labels...)
 	}
-}
-
-func (c *collector) samples() (metrics []prometheus.Metric, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err = errors.New("latchprom: a function called runtime.Goexit")
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("latchprom: a function panicked: %v\n%s", p, debug.Stack())
-			}
-		}()
-		c.read(func(f *family, value float64, labels ...string) {
-			metrics = append(metrics, prometheus.MustNewConstMetric(c.descs[f], f.kind, value, labels...))
-		})
-		err = nil
-	}()
-	<-done
-	return metrics, err
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

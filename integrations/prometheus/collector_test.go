@@ -168,7 +168,7 @@ func TestZeroValues(t *testing.T) {
 	assert.Equal(t, 200, status)
 	assert.Contains(t, body, `latchfree_tracker_changesets_total{tracker=""} 0`)
 	assert.NotContains(t, body, "latchfree_cache_hits_total")
-	assert.NotContains(t, body, "latchfree_cache_creations_in_flight")
+	assert.NotContains(t, body, "latchfree_cache_create_in_flight")
 }
 
 // TestBadLabels checks that functions that do not return give an error, and no scrape

@@ -42,12 +42,12 @@ func Example() {
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "latchfree_breaker_opened") || strings.HasPrefix(line, "latchfree_cache_entries") {
+		if strings.HasPrefix(line, "latchfree_breaker_openings") || strings.HasPrefix(line, "latchfree_cache_entries") {
 			fmt.Print(line)
 		}
 	}
 	// Output:
-	// latchfree_breaker_opened_total{breaker="payments"} 1
+	// latchfree_breaker_openings_total{breaker="payments"} 1
 	// latchfree_cache_entries{cache="clients"} 1
 }
 

@@ -76,7 +76,7 @@ func TestGroupCounters(t *testing.T) {
 	_, body := get()
 	for _, line := range []string{
 		`latchfree_breaker_group_keys{group="g",state="Open"} 0`,
-		`latchfree_breaker_group_opened_total{group="g"} 2`,
+		`latchfree_breaker_group_openings_total{group="g"} 2`,
 		`latchfree_breaker_group_rejected_total{group="g"} 1`,
 		`latchfree_breaker_group_late_total{group="g"} 1`,
 		`latchfree_breaker_group_withheld_total{group="g"} 0`,
@@ -85,7 +85,7 @@ func TestGroupCounters(t *testing.T) {
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
-	assert.Regexp(t, `latchfree_breaker_group_closed_total\{group="g"\} [12]\n`, body)
+	assert.Regexp(t, `latchfree_breaker_group_closings_total\{group="g"\} [12]\n`, body)
 }
 
 func TestGroupWrongSettings(t *testing.T) {
@@ -129,7 +129,7 @@ func TestGroupCounts(t *testing.T) {
 	s := g.Stats()
 	different(t, s.Opened, s.Closed, s.Rejected, s.Late, s.Withheld)
 	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[string]{MaxKeys: 5}))()
-	for name, n := range map[string]uint64{"opened": 4, "closed": 2, "rejected": 3, "late": 1, "withheld": s.Withheld} {
+	for name, n := range map[string]uint64{"openings": 4, "closings": 2, "rejected": 3, "late": 1, "withheld": s.Withheld} {
 		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_group_%s_total{group=\"g\"} %d\n", name, n))
 	}
 	w := g.Snapshot("w").Failures

@@ -63,7 +63,7 @@ func TestTrackerAndJournal(t *testing.T) {
 		`latchfree_journal_broken{journal="j"} 0`,
 		`latchfree_journal_segments{journal="j"} 2`,
 		fmt.Sprintf(`latchfree_journal_size_bytes{journal="j"} %d`, stats.Size),
-		`latchfree_journal_waiting_calls{journal="j"} 0`,
+		`latchfree_journal_waiting{journal="j"} 0`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
@@ -113,7 +113,7 @@ func TestJournalWaits(t *testing.T) {
 	j, err := journal.Open[string](t.TempDir(), journal.Options{})
 	require.NoError(t, err)
 	get := scrape(t, latchprom.Journal("j", j))
-	waits := regexp.MustCompile(`latchfree_journal_waiting_calls\{journal="j"\} (\d+)\n`)
+	waits := regexp.MustCompile(`latchfree_journal_waiting\{journal="j"\} (\d+)\n`)
 	ctx := context.Background()
 	var stop atomic.Bool
 	var calls sync.WaitGroup

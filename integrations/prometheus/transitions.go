@@ -2,6 +2,7 @@ package latchprom
 
 import (
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -11,7 +12,7 @@ type Transitions struct{ vec *prometheus.CounterVec }
 
 // NewTransitions returns Transitions for the breaker of that name, in the label breaker.
 func NewTransitions(name string) Transitions {
-	return Transitions{transitions("latchfree_breaker_transitions_total", "Changes of the breaker, as Config.OnStateChange gets them.", "breaker", name)}
+	return Transitions{transitions(metrics.Transitions(), "breaker", name)}
 }
 
 // Describe sends the description of the counter.
@@ -31,7 +32,7 @@ type GroupTransitions struct{ vec *prometheus.CounterVec }
 // NewGroupTransitions returns GroupTransitions for the group of that name, in the label
 // group.
 func NewGroupTransitions(name string) GroupTransitions {
-	return GroupTransitions{transitions("latchfree_breaker_group_transitions_total", "Changes of all keys, as GroupConfig.OnStateChange gets them.", "group", name)}
+	return GroupTransitions{transitions(metrics.GroupTransitions(), "breaker_group", name)}
 }
 
 // Describe sends the description of the counter.
@@ -43,18 +44,16 @@ func (t GroupTransitions) Collect(ch chan<- prometheus.Metric) { t.vec.Collect(c
 // CountKey returns a function for atomicbreaker.GroupConfig.OnStateChange that counts in t.
 // It panics if t was not made by NewGroupTransitions.
 func CountKey[K comparable](t GroupTransitions) func(K, atomicbreaker.Event) {
-	if t.vec == nil {
-		panic("latchprom: CountKey: zero GroupTransitions")
-	}
+	notNil(t.vec, "CountKey: zero GroupTransitions")
 	return func(_ K, e atomicbreaker.Event) { count(t.vec, e) }
 }
 
-func transitions(metric, help, label, name string) *prometheus.CounterVec {
+func transitions(f *metrics.Family, of, name string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: metric, Help: help, ConstLabels: prometheus.Labels{label: utf8(name)},
-	}, []string{"from", "to", "reason"})
+		Name: nameOf(f), Help: f.Help, ConstLabels: instance(of, name),
+	}, labelsOf(f))
 }
 
 func count(vec *prometheus.CounterVec, e atomicbreaker.Event) {
-	vec.WithLabelValues(e.From.String(), e.To.String(), e.Reason.String()).Inc()
+	vec.WithLabelValues(metrics.Change(e)...).Inc()
 }

@@ -86,29 +86,6 @@ func TestApplyAfterApplyTx(t *testing.T) {
 	})
 }
 
-// A mark that the tracker has not come to repeat is forgotten with the claim: it is not
-// that of a later changeset with the same ID.
-func TestMarkEndsWithTheClaim(t *testing.T) {
-	each(t, func(t *testing.T, d database) {
-		s := d.claimed(t)
-		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
-		require.NoError(t, s.Seal(background, "a", manifest{}))
-		memory := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
-		a, err := memory.Start(background)
-		require.NoError(t, err)
-		nothing := func(context.Context, *sql.Tx, cowchangeset.Final[string]) error { return nil }
-		require.NoError(t, s.ApplyTx(background, a, nothing))
-		require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
-		require.NoError(t, s.Prune(background, 2))
-		s.Release()
-		require.NoError(t, s.Claim(background))
-		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 3, Previous: "b"}))
-		require.NoError(t, s.Seal(background, "a", manifest{}))
-		require.NoError(t, s.Applied(background, "a", 1))
-		require.EqualValues(t, 1, d.number(t, "SELECT applied FROM #changesets WHERE id = 'a'"))
-	})
-}
-
 // A call of Applied that was on its way when ApplyTx committed, as of an ApplyEach
 // before it, leaves the mark to the call that repeats it.
 func TestMarkOutlivesLateCalls(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Claim takes the tables over for one tracker. It returns ErrClaimed if this Store has
-// the claim already, until Release, and ErrNotMigrated if Migrate was not called.
+// Claim takes the tables over for one tracker. It returns ErrClaimed if this Store was
+// claimed already, unless Release has undone that, and ErrNotMigrated if Migrate was not called.
 // Another Store, as that of another process, loses the tables: its later calls that
 // write fail with ErrFenced. A process that was killed needs no Release. Claim panics if
 // ctx is nil.
@@ -29,7 +29,6 @@ func (s *Store[E]) Claim(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "Claim", err)
 	}
-	s.marked.Clear() // of an earlier claim
 	s.epoch.Store(epoch)
 	return nil
 }
@@ -55,13 +54,17 @@ func (s *tables) nextEpoch(ctx context.Context) (epoch int64, err error) {
 	return epoch, tx.Commit()
 }
 
-// Release undoes Claim: this Store writes nothing until the next Claim. It does not
-// wait for calls that run. It does not use the database.
+// Release undoes Claim, as a Resume that fails needs it: this Store writes nothing until
+// the next Claim. Once the tracker has written, or tried to, Release does nothing: that
+// tracker may go on, and beside another one its entries would be taken for repeated ones
+// and lost. For another tracker, make another Store. Release does not use the database.
 //
 // Release is blocking: it waits for a Claim of this Store. It takes effect when the
 // epoch is cleared.
 func (s *Store[E]) Release() {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	s.epoch.Store(0)
+	if epoch := s.epoch.Load(); s.used.Load() != epoch {
+		s.epoch.Store(0) // a call that has loaded it and says so later is fenced by the next claim
+	}
 }

@@ -60,11 +60,38 @@ func TestClaimFencesTheOther(t *testing.T) {
 		require.EqualValues(t, 1, d.number(t, "SELECT COUNT(*) FROM #entries"))
 		require.NoError(t, young.Append(background, "a", []entry{{Seq: 1, Value: "y"}}))
 
-		old.Release() // the old process may take the tables back, as a new one may
-		require.ErrorIs(t, old.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}), sqlstore.ErrUnclaimed)
-		require.NoError(t, old.Claim(background))
+		again := d.claimed(t) // the old process may take the tables back, as a new one may
 		require.ErrorIs(t, young.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}), sqlstore.ErrFenced)
-		require.NoError(t, old.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}))
+		require.NoError(t, again.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}))
+	})
+}
+
+// A tracker that has used its store keeps it, so that no second one is given its receipts.
+func TestReleaseOfATracker(t *testing.T) {
+	each(t, func(t *testing.T, d database) {
+		s := d.claimed(t)
+		s.Release() // it was not used
+		require.ErrorIs(t, s.Start(background, header{ID: "a", Ordinal: 1}), sqlstore.ErrUnclaimed)
+		one, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		require.NoError(t, err)
+		_, err = one.Start(background)
+		require.NoError(t, err)
+		_, err = one.Record("a")
+		require.NoError(t, err)
+		s.Release()
+		two, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		if err == nil {
+			first, _ := one.Record("of the first")
+			again, err := two.Record("of the second")
+			t.Fatalf("two trackers have recorded at %v and %v: %v", first, again, err)
+		}
+		require.ErrorIs(t, err, sqlstore.ErrClaimed)
+		two, err = cowchangeset.Resume(background, cowchangeset.Config[string]{Store: d.store(t)})
+		require.NoError(t, err)
+		_, err = two.Record("of the second")
+		require.NoError(t, err)
+		_, err = one.Record("of the first")
+		require.ErrorIs(t, err, sqlstore.ErrFenced)
 	})
 }
 

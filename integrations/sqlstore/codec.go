@@ -1,61 +1,25 @@
 package sqlstore
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/latchfree/latchfree/internal/values"
 )
 
-// Codec encodes the values of entries. Its methods run on many goroutines at once, and
-// also while a transaction is open: they must not use the store.
-type Codec[E any] interface {
-	// Encode returns e as bytes, which the store does not change.
-	Encode(e E) ([]byte, error)
-
-	// Decode returns the value of bytes that Encode has returned, of this or an earlier
-	// version of the program. It must neither change nor keep them.
-	Decode(encoded []byte) (E, error)
-}
+// Codec encodes the values of entries. Its methods, Encode and Decode, run on many
+// goroutines at once. Decode gets what Encode of this or an earlier version of the program has
+// returned, and must neither change nor keep it.
+type Codec[E any] = values.Codec[E]
 
 // JSON is the Codec that uses encoding/json. What encoding/json does not keep, such as
 // fields that are not exported, is lost. Numbers in an any are decoded as json.Number, and
 // so as they were.
-type JSON[E any] struct{}
+type JSON[E any] = values.JSON[E]
 
-// Encode returns e as JSON.
-func (JSON[E]) Encode(e E) ([]byte, error) { return json.Marshal(e) }
-
-// Decode returns the value of JSON.
-func (JSON[E]) Decode(encoded []byte) (e E, err error) {
-	d := json.NewDecoder(bytes.NewReader(encoded))
-	d.UseNumber() // a float64 has other numbers above 2^53
-	if err = d.Decode(&e); err != nil {
-		return e, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return e, errors.New("json: there is something after the value")
-	}
-	return e, nil
-}
-
-// encode returns e as the tables have it.
-func (s *Store[E]) encode(e E) ([]byte, error) {
-	encoded, err := s.codec.Encode(e)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrValue, err)
-	}
-	if len(encoded) > s.maxEntry {
-		return nil, fmt.Errorf("%w: %d bytes, more than Options.MaxEntry, which is %d", ErrValue, len(encoded), s.maxEntry)
-	}
-	if encoded == nil {
-		encoded = []byte{} // drivers make NULL of nil
-	}
-	return encoded, nil
-}
+// DecodeError names an entry in the tables that the codec could not decode, by its ChangesetID and Seq,
+// and has the codec's Err.
+type DecodeError = values.DecodeError
 
 // maxID bounds the bytes of an ID, so that PostgreSQL can index it.
 const maxID = 1024

@@ -34,21 +34,6 @@ var (
 	ErrValue = errors.New("sqlstore: value cannot be kept")
 )
 
-// DecodeError names an entry in the tables that the codec could not decode.
-type DecodeError struct {
-	ChangesetID string
-	Seq         uint64
-	Err         error
-}
-
-// Error names the entry and the reason.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("sqlstore: entry %d of changeset %q: %v", e.Seq, e.ChangesetID, e.Err)
-}
-
-// Unwrap returns the codec's error.
-func (e *DecodeError) Unwrap() error { return e.Err }
-
 // failed returns err with the name of the method, unless it is one of the errors above,
 // which say what they are about.
 func failed(ctx context.Context, method string, err error) error {

@@ -38,8 +38,7 @@ func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], er
 				if errors.Is(err, errPruned) {
 					continue
 				}
-				var undecodable *DecodeError
-				if err != nil && !errors.As(err, &undecodable) {
+				if err != nil {
 					err = failed(ctx, "Load", err)
 				}
 				if !yield(saved, err) || err != nil {
@@ -92,9 +91,9 @@ func (s *Store[E]) saved(ctx context.Context, h head) (cowchangeset.Saved[E], er
 		return saved, nil
 	}
 	err := s.entries(ctx, h, func(seq int64, value []byte) error {
-		e, err := s.codec.Decode(value)
+		e, err := s.values.Decode(h.id, uint64(seq), value)
 		if err != nil {
-			return &DecodeError{ChangesetID: h.id, Seq: uint64(seq), Err: err}
+			return err
 		}
 		saved.Entries = append(saved.Entries, cowchangeset.Entry[E]{Seq: uint64(seq), Value: e})
 		return nil

@@ -61,7 +61,6 @@ type Options[E any] struct {
 // Defaults of Options.
 const (
 	defaultPrefix       = "cowchangeset_"
-	defaultMaxEntry     = 16 << 20
 	defaultClaimTimeout = 30 * time.Second
 )
 

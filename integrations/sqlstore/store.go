@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // Store keeps changesets in the tables of a database: a cowchangeset.Store that
@@ -24,8 +25,7 @@ import (
 // failed during the commit.
 type Store[E any] struct {
 	tables
-	codec    Codec[E]
-	maxEntry int
+	values values.Values[E]
 }
 
 var (
@@ -52,6 +52,7 @@ type tables struct {
 
 	claiming sync.Mutex   // held by Claim and Release
 	epoch    atomic.Int64 // of the claim; 0 if there is none. Written under claiming
+	used     atomic.Int64 // the epoch of the last call that wrote, or tried to
 }
 
 // New returns a Store on db, or an error that names the wrong setting. It does not use
@@ -63,10 +64,7 @@ func New[E any](db *sql.DB, o Options[E]) (*Store[E], error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store[E]{codec: o.Codec, maxEntry: cmp.Or(o.MaxEntry, defaultMaxEntry)}
-	if s.codec == nil {
-		s.codec = JSON[E]{}
-	}
+	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
 	s.db, s.dialect, s.prefix = db, o.Dialect, cmp.Or(o.Prefix, defaultPrefix)
 	s.texts = newStatements(s.dialect, s.prefix)
 	s.holder, s.claimTimeout, s.pruneUnapplied = o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout), o.PruneUnapplied
@@ -161,7 +159,7 @@ func (s *Store[E]) Append(ctx context.Context, id string, entries []cowchangeset
 		if e.Seq > maxSeq || i > 0 && e.Seq <= entries[i-1].Seq {
 			return conflict(id, "entry %d is out of order", e.Seq)
 		}
-		value, err := s.encode(e.Value)
+		value, err := s.values.Encode(e.Value)
 		if err != nil {
 			return fmt.Errorf("%w (entry %d of changeset %q)", err, e.Seq, id)
 		}
@@ -306,16 +304,7 @@ func (s *tables) tell(ctx context.Context, method, id string, fn func(*sql.Tx, *
 //
 // Validate is wait-free, but for the code of the codec. It takes effect at once: it only
 // looks at e.
-func (s *Store[E]) Validate(e E) error {
-	encoded, err := s.encode(e)
-	if err != nil {
-		return err
-	}
-	if _, err := s.codec.Decode(encoded); err != nil {
-		return fmt.Errorf("%w: it does not decode: %w", ErrValue, err)
-	}
-	return nil
-}
+func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 
 // changeset is a row of the table.
 type changeset struct {

@@ -32,6 +32,7 @@ func (s *tables) fenced(ctx context.Context, o *sql.TxOptions, fn func(tx *sql.T
 	if mine == 0 {
 		return ErrUnclaimed
 	}
+	s.used.Store(mine)
 	tx, err := s.db.BeginTx(ctx, o)
 	if err != nil {
 		return err

@@ -82,14 +82,15 @@ func TestCodec(t *testing.T) {
 			require.Equal(t, want, saved.Entries)
 		}
 		require.NoError(t, s.Append(background, "a", []entry{{Seq: 7, Value: "bad"}}))
-		s.Release()
+		s, err = sqlstore.New(d.DB, o)
+		require.NoError(t, err)
 		for range 2 { // the claim is released
 			_, err = cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
 			var undecodable *sqlstore.DecodeError
 			require.ErrorAs(t, err, &undecodable)
 			require.ErrorIs(t, err, errOneWay)
 			require.Equal(t, sqlstore.DecodeError{ChangesetID: "a", Seq: 7, Err: errOneWay}, *undecodable)
-			require.ErrorContains(t, err, `sqlstore: entry 7 of changeset "a": one way`)
+			require.ErrorContains(t, err, `sqlstore: Load: entry 7 of changeset "a": one way`)
 		}
 	})
 }
@@ -154,7 +155,7 @@ func TestForeignRows(t *testing.T) {
 			"another entry":     {"INSERT INTO #entries (ordinal, seq, value) VALUES (1, -1, '\"y\"')", "DELETE FROM #entries WHERE seq = -1", "has an entry -1"},
 			"a negative number": {"UPDATE #changesets SET applied = -1", "UPDATE #changesets SET applied = 0", "impossible numbers"},
 			"a wrong count":     {"UPDATE #changesets SET entries = 4 WHERE ordinal = 1", "UPDATE #changesets SET entries = 3 WHERE ordinal = 1", "should have 4 entries"},
-			"a foreign value":   {"UPDATE #entries SET value = 'foreign' WHERE seq = 1", "UPDATE #entries SET value = '\"y\"' WHERE seq = 1", `sqlstore: entry 1 of changeset "a": invalid character`},
+			"a foreign value":   {"UPDATE #entries SET value = 'foreign' WHERE seq = 1", "UPDATE #entries SET value = '\"y\"' WHERE seq = 1", `sqlstore: Load: entry 1 of changeset "a": invalid character`},
 			"a gap":             {"UPDATE #changesets SET ordinal = 3 WHERE ordinal = 2", "UPDATE #changesets SET ordinal = 2 WHERE ordinal = 3", "its ordinal is 3, after 1"},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestForeignRows(t *testing.T) {
 					require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 					require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}, {Seq: 2, Value: "z"}}))
 					require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
-					s.Release()
+					s = d.store(t)
 				}
 				d.exec(t, c.do)
 				_, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})

@@ -53,9 +53,10 @@ func (w wrong) Error() string { return string(w) }
 
 // load is what the clients have done.
 type load struct {
-	mu   sync.Mutex
-	took []time.Duration // by each operation
-	lost int             // operations whose outcome is not known
+	mu     sync.Mutex
+	took   []time.Duration // by each operation
+	others []time.Duration // by each operation beside what stalls
+	lost   int             // operations whose outcome is not known
 
 	trips, heard int // of breakers at other replicas that may, or did, hear of a trip
 }

@@ -33,9 +33,9 @@ func main() {
 func run(ctx context.Context, arguments []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	stores := flags.String("store", "all", "latchfree, naive, locked, clustered or all")
+	stores := flags.String("store", "all", "latchfree, naive, locked, clustered, or all but the last")
 	cluster := flags.Bool("cluster", false, "the same as -store clustered")
-	duration := flags.Duration("duration", 12*time.Second, "how long each store is under load")
+	duration := flags.Duration("duration", 14*time.Second, "how long each store is under load")
 	clusterDuration := flags.Duration("cluster-duration", time.Minute, "the same for clustered, whose replicas are killed")
 	clients := flags.Int("clients", 16, "concurrent clients")
 	pause := flags.Duration("pause", 0, "how long the naive store stops between its steps; it yields if 0")
@@ -51,7 +51,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	case *cluster:
 		names = []string{"clustered"}
 	case *stores == "all":
-		names = []string{"naive", "locked", "latchfree", "clustered"}
+		names = []string{"naive", "locked", "latchfree"}
 	}
 	binary, remove, err := build(ctx)
 	if err != nil {
@@ -77,6 +77,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 		results = append(results, r)
 	}
 	print(out, results)
+	fmt.Fprintf(out, "\n%s\n", finding(results))
 	for _, r := range results {
 		if n := r.defects.sum(); (r.store == "latchfree" || r.store == "clustered") && n > 0 {
 			return fmt.Errorf("%s has %d defects", r.store, n)
@@ -108,12 +109,16 @@ type result struct {
 func storm(ctx context.Context, binary string, p plan, progress io.Writer) (r result, err error) {
 	// Each round of replayEngines opens a database.
 	arguments, replicas, data := append(p.arguments, "-memory-databases", "1000000"), 1, ""
+	reports := reports
 	if p.store == "clustered" {
 		if data, err = os.MkdirTemp("", "storm"); err != nil {
 			return r, err
 		}
 		defer os.RemoveAll(data)
 		arguments, replicas = append(arguments, "-cluster", "-data", data), 3
+	} else {
+		arguments = append(arguments, "-slow-open", slowOpen.String(), "-slow-apply", slowApply.String())
+		reports = append(slices.Clip(reports), report{"stalls", replayStalls})
 	}
 	s, err := start(ctx, binary, replicas, arguments...)
 	if err != nil {
@@ -196,11 +201,14 @@ func replay(ctx context.Context, l *storming, report func(context.Context, *stor
 	})
 }
 
-// reports are the defect reports, in the order in which they are replayed.
-var reports = []struct {
+// report is what is replayed.
+type report struct {
 	name   string
 	replay func(ctx context.Context, l *storming) error
-}{
+}
+
+// reports are the defect reports, in the order in which they are replayed.
+var reports = []report{
 	{"registry", replayRegistry},
 	{"changesets", replayChangesets},
 	{"breakers", replayBreakers},
@@ -246,13 +254,15 @@ func print(out io.Writer, results []result) {
 		name string
 		part float64
 	}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}} {
-		row(q.name, func(r result) string {
-			slices.Sort(r.load.took)
-			if len(r.load.took) == 0 {
-				return ""
-			}
-			return r.load.took[int(q.part*float64(len(r.load.took)-1))].Round(10 * time.Microsecond).String()
-		})
+		row(q.name, func(r result) string { return quantile(r.load.took, q.part).Round(10 * time.Microsecond).String() })
+	}
+	if slices.ContainsFunc(results, func(r result) bool { return len(r.load.others) > 0 }) {
+		for _, q := range []struct {
+			name string
+			part float64
+		}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"longest wait", 1}} {
+			row(q.name+" beside stalls", func(r result) string { return quantile(r.load.others, q.part).Round(10 * time.Microsecond).String() })
+		}
 	}
 	if !slices.ContainsFunc(results, func(r result) bool { return r.store == "clustered" }) {
 		return

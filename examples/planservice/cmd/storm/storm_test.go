@@ -74,6 +74,12 @@ func TestStorm(t *testing.T) {
 					arguments: []string{"-store", store, "-pause", "1ms"}}, &progress)
 				require.NoError(t, err)
 				require.Greater(t, len(r.load.took), 10, "operations")
+				longest := quantile(r.load.others, 1)
+				t.Log("everybody else waited up to", longest)
+				if store == "locked" {
+					require.Greater(t, longest, slowOpen/2, "for the mutex")
+				}
+				require.Contains(t, finding([]result{r}), store)
 				if store != "naive" {
 					require.Zero(t, r.defects.sum(), "%v", r.defects)
 					return

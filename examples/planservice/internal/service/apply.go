@@ -52,6 +52,7 @@ func (s *Service) Apply(ctx context.Context, changeset, key, url string) (api.Ap
 // ended before the journal knew of its success: then the database has it.
 func (s *Service) write(ctx context.Context, result *api.Applied, changes []api.Change) error {
 	return s.withEngine(ctx, result.Database, func(e *engine.Engine) error {
+		s.slow(result.Database, s.config.SlowApply)
 		w, err := e.Write(ctx, result.Key, result.Changeset, changes)
 		if err != nil {
 			return err

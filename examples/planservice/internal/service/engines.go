@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
@@ -19,6 +20,7 @@ func (s *Service) openEngine(ctx context.Context, url string) (*engine.Engine, e
 	if err != nil {
 		return nil, err
 	}
+	s.slow(url, s.config.SlowOpen)
 	e, err := engine.Open(ctx, url, s.engines.Add(1), func(e *engine.Engine) {
 		leave()
 		s.note(api.AuditLine{Kind: api.KindEngineClosed, Database: e.URL, Engine: e.Number})
@@ -29,6 +31,13 @@ func (s *Service) openEngine(ctx context.Context, url string) (*engine.Engine, e
 	}
 	s.note(api.AuditLine{Kind: api.KindEngine, Database: url, Engine: e.Number})
 	return e, nil
+}
+
+// slow takes its time with a database that is slow.
+func (s *Service) slow(url string, d time.Duration) {
+	if d > 0 && strings.HasPrefix(url, engine.Memory+"slow-") {
+		time.Sleep(d)
+	}
 }
 
 // admit reserves a place for an engine that a client has named. The caller gives it back by

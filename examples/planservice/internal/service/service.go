@@ -42,6 +42,8 @@ type Config struct {
 	OpenTimeout     time.Duration // of breakers; 5 s
 	EngineIdle      time.Duration // after which an unused engine of a file is closed; 1 min
 	MemoryDatabases int           // that clients may open in memory at most; 100
+	SlowOpen        time.Duration // of databases memory:slow-NAME, to try what that does
+	SlowApply       time.Duration // of an apply to one
 	Pause           time.Duration // of naive between steps; it yields if 0
 	Strategies      []api.Strategy
 	Log             *slog.Logger // slog.Default

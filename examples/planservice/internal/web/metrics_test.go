@@ -91,7 +91,7 @@ func TestMetrics(t *testing.T) {
 		`planservice_workers`:                                                                                      "16",
 		`latchfree_breaker_group_keys{group="strategies",state="Open"}`:                                            "1",
 		`latchfree_breaker_group_key_open{group="strategies",key="down"}`:                                          "1",
-		`latchfree_breaker_group_opened_total{group="strategies"}`:                                                 "1",
+		`latchfree_breaker_group_openings_total{group="strategies"}`:                                               "1",
 		`latchfree_breaker_group_rejected_total{group="strategies"}`:                                               "1",
 		`latchfree_cache_entries{cache="engines"}`:                                                                 "1",
 		`latchfree_cache_created_total{cache="engines"}`:                                                           "1",

@@ -1,4 +1,4 @@
-package changeset
+package values
 
 import (
 	"encoding"
@@ -8,23 +8,25 @@ import (
 )
 
 // plain reports whether encoding/json can read all values of a type that it can write, as
-// far as that is easy to know. Then Validate need not try.
+// far as that is easy to know. Then a value need not be tried.
 func plain(t reflect.Type) bool { return plainWithin(t, make(map[reflect.Type]bool)) }
 
-// methods are what gives a type an encoding of its own.
-var methods = []reflect.Type{
-	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
-	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+// encodesItself reports whether a type has an encoding of its own.
+func encodesItself(t reflect.Type) bool {
+	for _, m := range []reflect.Type{
+		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
+		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	} {
+		if t.Implements(m) || reflect.PointerTo(t).Implements(m) {
+			return true
+		}
+	}
+	return false
 }
 
 func plainWithin(t reflect.Type, within map[reflect.Type]bool) bool {
-	if within[t] {
-		return false // it may be nested deeper than encoding/json reads
-	}
-	for _, m := range methods {
-		if t.Implements(m) || reflect.PointerTo(t).Implements(m) {
-			return false
-		}
+	if within[t] || encodesItself(t) { // the former may be nested deeper than encoding/json reads
+		return false
 	}
 	within[t] = true
 	defer delete(within, t)
