@@ -95,8 +95,7 @@ func (t *trail) stored(plan func(*state) (*record, []byte, error)) bool {
 
 // ready returns an error if the trail is not to be written, and makes the state.
 func (t *trail) ready(ctx context.Context) error {
-	switch {
-	case !t.claimed.Load():
+	if !t.claimed.Load() {
 		return ErrUnclaimed
 	}
 	t.used = true
