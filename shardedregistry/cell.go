@@ -5,7 +5,8 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // cell is one life of one key, from its creation to its deletion. A key that
 // is created again gets another cell. Cells are small rather than padded: four
 // share a cache line, which may cost readers of a key whose neighbour changes
-// all the time, and keeps more of a large registry in the caches.
+// all the time, and keeps more of a large registry in the caches. The first record is an object of
+// its own: in one with the cell, its value would live as long as the key.
 type cell[K comparable, V any] struct {
 	key K // normalised
 
@@ -50,10 +51,8 @@ func (m *cellMeta[K, V]) now() cellMeta[K, V] {
 // loadLive returns the cell of k and its record, or nil and nil if k is
 // absent.
 //
-// A dead cell that is still linked means absent, even if the table holds
-// another by now: it died before the table was read, and then k was absent at
-// that moment, or between that and the reading of its record, and then k was
-// absent at the moment it died.
+// A dead cell means absent, even if the table holds another by now. If it died before the table
+// was read, k was absent at that moment. If it died later, k was absent when it died.
 func (rt *root[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[K, V]) {
 	c := rt.cells.Load(k)
 	if c == nil {
@@ -216,14 +215,16 @@ func (rt *root[K, V]) succeed(c, dead *cell[K, V]) (heirs subscriptionList[K, V]
 }
 
 // kill deletes k, whose cell c holds the live record old, and reports whether
-// it did; if not, the record has changed. It takes effect when the dead record
-// is stored. What follows is housekeeping that no other operation waits for:
-// meanwhile a creator may replace the dead cell.
+// it did; if not, the record has changed. What follows is housekeeping that no other operation
+// waits for: bury dates the dead record and tells of it; unlink takes the cell out of the table, at
+// once or, if somebody needs it there, when tidy finds that nobody does. Meanwhile a creator may
+// replace it.
 func (rt *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[K, V]) bool {
 	rt.recall(k, c, old)
-	// Asked after old was read: an undated record deletes only what was there
-	// before any collector joined that might miss it.
+	// Asked after old was read: so an undated deletion deletes only what was there before any
+	// collector joined that might miss it.
 	dead := rt.tombstone(rt.snapshotting(), old)
+	// LP(Delete, DeleteIf, DeleteFunc, Clear, Compute): the dead record is stored.
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}

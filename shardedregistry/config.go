@@ -57,8 +57,8 @@ type Config[K comparable, V any] struct {
 
 	// UniqueIndexes are Indexes in which each value has at most one key. A method that would give
 	// a value to a second key returns a [*UniqueError]. A value becomes free for others when the
-	// method by which its key loses it returns, or shortly before. So two keys swap their values
-	// by way of a third. No name may be in both maps.
+	// method by which its key loses it returns, or shortly before. So two keys swap theirs in a
+	// transaction. No name may be in both maps.
 	UniqueIndexes map[string]func(K, V) []string
 
 	// TTL says how long an entity lives: when that time has passed and the key still has the

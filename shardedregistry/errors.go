@@ -22,8 +22,7 @@ var (
 	// [MaxRestored].
 	ErrInvalidVersion = errors.New("shardedregistry: invalid version")
 	// ErrTooManyRetries reports a function that has changed its own key, or one of those of its
-	// transaction, in each of a million runs. Contention does not get there: updates of one key by
-	// 1,000 goroutines took at most 16,775.
+	// transaction, in each of a million runs. Contention alone does not get there.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
 	// ErrCompacted reports that changes after a revision are no longer remembered, in a
 	// [*CompactedError].
@@ -79,7 +78,7 @@ func (e *ExistsError) Error() string {
 // Unwrap returns [ErrExists].
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// ConflictError is the error of an UpdateIf or DeleteIf whose key is present
+// ConflictError is the error of an UpdateIf, DeleteIf or Renew whose key is present
 // with another version. It matches [ErrConflict].
 type ConflictError struct {
 	Have Version // the version that was present
@@ -97,7 +96,7 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 // KeyError is the error of a [Restore] or a Replace that one key has failed.
 type KeyError struct {
 	Key any   // as it was given
-	Err error // matches ErrInvalidKey, ErrNotUnique or ErrInvalidVersion, or is the error of Config.Check
+	Err error // matches ErrInvalidKey, ErrExists, ErrNotUnique or ErrInvalidVersion, or is the error of Config.Check
 }
 
 // Error shows the key and what failed.
@@ -111,7 +110,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 type UniqueError struct {
 	Index string // the index
 	Value string // the value
-	Key   any    // the key that has the value, as it is stored
+	Key   any    // the other key, as it is stored
 }
 
 // Error shows the index, the value and the key that has it.

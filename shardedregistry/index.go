@@ -79,7 +79,9 @@ func (cs *constraints[K, V]) indexKeys(key K, value V, old []indexKey) []indexKe
 	return all
 }
 
-// pin pins k on those of index keys that are not in others, and unpin takes that back.
+// pin pins k on those of index keys that are not in others. A writer does so with the new and the
+// old ones before it stores. unpin drops these pins: with the same if it has failed, with the old
+// and the new ones if it has stored.
 func (cs *constraints[K, V]) pin(k hkey[K], keys, others []indexKey) {
 	missing(keys, others, func(t indexKey) { cs.indexes[t.index].pin(t.value, k) })
 }
@@ -115,13 +117,13 @@ func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bo
 	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	// A transaction may move the value from a key that is read later to one that was read before.
-	// The one that gains it is pinned first, which changes the set, while the value's lock is held.
-	// So if two passes find the same set, at most one key has gained the value since before the
-	// first, and during one of them none has.
+	// One pass is not enough: a transaction may move the value from a key that is read later to one
+	// that was read before. But who gains the value pins its key first, under the value's lock. So
+	// while the postings are the same, at most one key gains it. If two passes find the same ones,
+	// none has gained it during one of these, and when that ended no key had it.
 	q := query[K, V]{rt, cs, cs.indexKey(number, value)}
 	var before *postings[K]
-	for keys := q.keys(); keys != nil; { // twice, but for writers that change the set
+	for keys := q.keys(); keys != nil; { // twice, but for writers that change the postings
 		q.each(keys, func(k hkey[K], rec *record[K, V]) bool {
 			entry, ok = rec.entry(k.Key), true
 			return false
@@ -228,6 +230,7 @@ func (cs *constraints[K, V]) swap(t target[K, V], k hkey[K], c *cell[K, V], old,
 		return false, by.taken()
 	}
 	cs.pin(k, keys, others)
+	// LP(Update, UpdateIf, Put, Compute): the new record is stored.
 	stored = c.rec.CompareAndSwap(old, next)
 	cs.unlock(held)
 	if !stored {
@@ -262,6 +265,65 @@ func (cs *constraints[K, V]) enlist(t target[K, V], fresh *cell[K, V], rec *reco
 		cs.unpin(k, keys, nil)
 	}
 	return c, present, nil
+}
+
+// decide is transaction.decide under the constraints. It pins what is to be stored before,
+// and holds the locks of the unique values that keys gain. If it leaves the transaction
+// undecided, no intent was stored; an error says that a value is taken.
+func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err error) {
+	var (
+		held  valueLockSet
+		wants = make([][]indexKey, tx.n()) // what keys have afterwards: next, which nobody reads while the transaction is being decided
+	)
+	for i := range tx.n() {
+		u := tx.at(i)
+		if wants[i] = u.before().indexKeys(); u.written() {
+			wants[i] = u.next.indexKeys()
+		}
+		held |= cs.locksOf(wants[i], u.before().indexKeys())
+	}
+	cs.lockAll(held)
+	for i := range tx.n() {
+		by, known := cs.rivalOf(tx, i, wants)
+		if by == nil {
+			continue
+		}
+		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
+			err = by.taken()
+		}
+		cs.unlock(held)
+		return undecided, err
+	}
+	for i := range tx.n() {
+		u := tx.at(i)
+		cs.pin(tx.key(u), wants[i], u.before().indexKeys())
+	}
+	status = tx.decide()
+	cs.unlock(held)
+	if status != committed {
+		for i := range tx.n() {
+			u := tx.at(i)
+			cs.unpin(tx.key(u), wants[i], u.before().indexKeys())
+		}
+	}
+	return status, nil
+}
+
+// rivalOf returns a key that would have a unique value besides use i of the transaction, which
+// gains it, or nil, and whether that is another key of the transaction.
+func (cs *constraints[K, V]) rivalOf(tx *transaction[K, V], i int, wants [][]indexKey) (by *rival[K, V], known bool) {
+	before := tx.at(i).before().indexKeys()
+	missing(wants[i], before, func(t indexKey) {
+		for j := range tx.n() {
+			if cs.indexes[t.index].unique && j != i && slices.Contains(wants[j], t) {
+				by, known = &rival[K, V]{cs.indexes[t.index].name, t, tx.key(tx.at(j))}, true
+			}
+		}
+	})
+	if by == nil {
+		by = cs.rival(tx.root, wants[i], before, tx)
+	}
+	return by, known
 }
 
 // lock takes the locks of the unique values among those of index keys that are not

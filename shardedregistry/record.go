@@ -7,11 +7,10 @@ import (
 )
 
 // record is what a key holds at one version. It is immutable once published, but for what
-// is in its ext, published at most once, and never reused, so equal pointers mean that nothing
-// changed in between.
+// is in its ext, and never reused, so equal pointers mean that the key has not changed in between.
 //
-// It is plain, or the first field of an extended, where it has an ext: all records of a registry
-// that is not plain, and all that are dated. Most are plain, and 8 bytes smaller for that.
+// It stands alone, or is the first field of an extended or, as an intent, of a use. It is in an
+// extended if it is dated, if it is live and the registry is not plain, or if there is a history.
 type record[K comparable, V any] struct {
 	word
 	value V // of a dead record: the last value
@@ -91,6 +90,8 @@ func (r *record[K, V]) link(old *record[K, V], m word) {
 	}
 }
 
+// isDated reports whether r has a date. An intent has none, and its word says that it has: callers
+// know that r is none, as resolved returns none.
 func (r *record[K, V]) isDated() bool { return r.word&datedBit != 0 }
 
 // dated returns the ext of r if that is dated, or nil.
@@ -103,8 +104,9 @@ func (r *record[K, V]) dated() *ext[K, V] {
 
 // ext returns what r has besides its value. It is called only where r has an ext.
 func (r *record[K, V]) ext() *ext[K, V] {
-	// Safety: r is the first field of an extended: extend alone makes dated records, and
-	// all records of a registry that is not plain.
+	// Safety: r is the first field of an extended. Callers have found that it is dated, that it
+	// is live in a registry that is not plain, or that there is a history. The ext of a dead
+	// record may be missing otherwise: see tombstone.
 	return &(*extended[K, V])(unsafe.Pointer(r)).parts
 }
 
@@ -147,8 +149,9 @@ const (
 	versionShift = iota
 )
 
-// intentBits is what the word of an intent has of these flags, and that of no record:
-// only what is dead has expired. The other bits are the intent's own.
+// intentBits is what the word of an intent has of these flags, and that of no record: only what is
+// dead has expired. Dated sends readers on the way on which they meet dated and dead records, so
+// intents cost others nothing. The other bits are the intent's own.
 const intentBits = datedBit | expiredBit
 
 // firstWord is the word of a key that is created above version last.

@@ -172,8 +172,8 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	return old.entry(c.key), true
 }
 
-// remove deletes k, whose cell is c, whatever that holds, and returns what it held, or nil if
-// c is dead. Its cell was in the table during the call, so k was absent then.
+// remove deletes k, at any version, and returns what it held, or nil if c, its cell, is dead. C was
+// in the table when the call began, so k was absent at some moment since.
 func (rt *root[K, V]) remove(k hkey[K], c *cell[K, V]) (old *record[K, V]) {
 	for { // until no other operation changes k between reading and storing
 		if old = rt.live(c.cleared(c.rec.Load())); old == nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// root is what every operation starts from. It is immutable but for the table, four
-// pointers, and what is inside the shards. The pointers that every change reads are in
-// one cache line.
+// root is what every operation starts from. It is immutable but for the table, the atomic pointers,
+// and what is inside the shards, the constraints, the history and the expiry. The pointers that
+// every change reads are in one cache line.
 type root[K comparable, V any] struct {
 	keyCodec[K]
 	shift uint8 // of a hash, to leave the index of a shard
 
 	// open says that keys are stored as they are given, plain that records have no ext unless
-	// a snapshot is being taken, and light both, and that nothing is checked: then operations
+	// a snapshot is being taken, and light both, and that there is no check: then operations
 	// take their fast paths.
 	open, plain, light bool
 

@@ -216,7 +216,7 @@ func (rt *root[K, V]) follow(rec, dead *record[K, V]) {
 	}
 }
 
-// date returns the date of rec, which it sets if there is none. An undated record
+// date returns the date of rec, which is no intent. It sets it if there is none. An undated record
 // has date 0.
 func (rt *root[K, V]) date(rec *record[K, V]) uint64 {
 	d := rec.dated()

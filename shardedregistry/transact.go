@@ -24,8 +24,9 @@ import (
 //
 // Transact panics if fn is nil.
 //
-// Transact is lock-free; if a key is absent or deleted, or it helps a transaction, it is blocking
-// on a hash bucket, and with indexes or TTL on more, see [Config]. It takes effect when it has
+// Transact is lock-free, or obstruction-free if two of its keys have hashes that agree in 58 bits;
+// if a key is absent or deleted, or it helps a transaction, it is blocking on a hash bucket, and
+// with indexes or TTL on more, see [Config]. It takes effect when it has
 // committed, or, if it stores nothing, when the last key was read.
 func (r *Registry[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	if fn == nil {
@@ -56,6 +57,140 @@ func newTx[K comparable, V any](rt *root[K, V]) *Tx[K, V] {
 	return tx
 }
 
+// transaction is one run of a function given to Transact, and then what is needed to
+// decide it. While the function runs it belongs to its goroutine, the owner. From the
+// first intent that is stored on, others read it: it is immutable then, but for status,
+// date, and what insert sets of a key that was absent.
+//
+// It is the multi-word compare-and-swap of Harris, Fraser and Pratt, "A Practical
+// Multi-Word Compare-and-Swap Operation" (DISC 2002), on cells and records. As a cell that
+// was only read gets an intent too, nothing is left to validate.
+type transaction[K comparable, V any] struct {
+	root *root[K, V]
+
+	// status is undecided, then aborted or committed for ever. Set by CAS by the owner and
+	// all that help. Everybody reads who meets an intent.
+	status atomics.Uint32
+
+	few     uint8 // how many of first are in use
+	absent  uint8 // 1 if a key that the function has used was absent, 2 if several were
+	crossed uint8 // 1 if two keys were used, and are in the other order in first; otherwise 0
+	flags   transactionFlags
+
+	// date is 0 until somebody who finds the transaction committed sets it by CAS, to the
+	// clock. It is the date of all that is stored. Only with isDated.
+	date atomics.Uint64
+
+	rare  *rareParts[K, V]   // nil while nothing there is needed
+	first [fewUses]use[K, V] // of the keys that the function has used first
+}
+
+// transactionFlags are bits. All are set before the first intent is stored.
+type transactionFlags uint8
+
+const (
+	isOver       transactionFlags = 1 << iota // the function has ended
+	isConflicted                              // a key that it has read has changed since
+	isDated                                   // what is stored is dated, because a snapshot was being taken
+)
+
+func (tx *transaction[K, V]) has(f transactionFlags) bool { return tx.flags&f != 0 }
+
+// rareParts is what few transactions have besides. A collection of garbage is due after so
+// and so many bytes, and what most transactions need has a round size without these.
+type rareParts[K comparable, V any] struct {
+	floors Version          // the sum of the floors of the shards of absent keys, before each was found absent
+	all    []*use[K, V]     // nil while first is enough
+	byKey  map[K]*use[K, V] // nil while there are not very many
+}
+
+// rarely returns the rare parts, which it makes if there are none.
+func (tx *transaction[K, V]) rarely() *rareParts[K, V] {
+	if tx.rare == nil {
+		tx.rare = new(rareParts[K, V])
+	}
+	return tx.rare
+}
+
+// n returns how many keys the function has used: see at.
+func (tx *transaction[K, V]) n() int {
+	if tx.rare != nil && tx.rare.all != nil {
+		return len(tx.rare.all)
+	}
+	return int(tx.few)
+}
+
+// at returns the i-th of the keys that the function has used; from the first intent on, in
+// the order of their hashes.
+func (tx *transaction[K, V]) at(i int) *use[K, V] {
+	if tx.rare != nil && tx.rare.all != nil {
+		return tx.rare.all[i]
+	}
+	return &tx.first[uint8(i)^tx.crossed]
+}
+
+// fewUses is for how many keys a transaction needs no further memory: a transfer has two.
+const fewUses = 2
+
+// The states of a transaction.
+const (
+	undecided uint32 = iota
+	aborted
+	committed
+)
+
+// use is what a transaction knows of a key that it uses, and its intent there: what a cell
+// holds in place of a record while the transaction is being decided, and until somebody
+// replaces it then. It stands for what the key held before, until the transaction has
+// committed, and from then on for what the transaction has stored. So a transaction changes
+// all its keys by one store.
+//
+// Its word is that of no record, and has the flag of a dated one. So it costs only those
+// that meet a dated or dead record something. It also has the order of the key and flags. A
+// use is immutable like its transaction:
+//
+//	63                   6 5       4         3        2 1 0
+//	+---------------------+---------+---------+--------+-------+
+//	| top bits of the hash| crowded | written | absent | 1 1 0 |
+//	+---------------------+---------+---------+--------+-------+
+type use[K comparable, V any] struct {
+	record[K, V] // the intent: its word has intentBits
+
+	tx *transaction[K, V]
+
+	// cell has the key, as it is stored. If the key was absent, it is one that the
+	// transaction made, which insert puts into the table, once.
+	cell *cell[K, V]
+
+	// old is the record that was read; if the key was absent, a dead one or nil. An intent
+	// stands for it until the transaction commits. If the key was absent, insert sets it to
+	// what is in the table then, under the mutex of the bucket.
+	old *record[K, V]
+
+	// next is what the transaction stores; nil if it leaves the key as it was.
+	next *record[K, V]
+}
+
+// Of the word of a use.
+const (
+	absentBit  word = 1 << (versionShift + iota) // the key was absent
+	writtenBit                                   // the function has stored next, or, if that is nil, has deleted the key
+	crowdedBit                                   // another key of the transaction has the same order
+
+	orderBits = ^(crowdedBit<<1 - 1)
+)
+
+func (u *use[K, V]) absent() bool  { return u.word&absentBit != 0 }
+func (u *use[K, V]) written() bool { return u.word&writtenBit != 0 }
+func (u *use[K, V]) crowded() bool { return u.word&crowdedBit != 0 }
+
+// order is the hash of the key, but for its lowest bits. It names the shard.
+func (u *use[K, V]) order() uint64 { return uint64(u.word & orderBits) }
+
+// key returns the key of u as it is stored, with its hash. That is computed anew: most
+// transactions do not need it again, and each of their uses is 8 bytes smaller.
+func (tx *transaction[K, V]) key(u *use[K, V]) hkey[K] { return tx.root.rehashed(u.cell.key) }
+
 // conflict is the panic that ends a function whose transaction cannot commit.
 type conflict struct {
 	tx any // the transaction
@@ -65,8 +200,9 @@ func (*conflict) Error() string {
 	return "shardedregistry: a key that the transaction has read has changed, and Transact is about to run its function again"
 }
 
-// attempt runs fn once and stores what fn has stored. It reports whether that is done;
-// if not, another operation has changed a key that fn has used.
+// attempt runs fn once and stores what fn has stored. It reports whether that is done; if not, a key
+// that fn has used has changed, or may have: stillAbsent tells that of several absent keys by their
+// shards alone.
 func (tx *Tx[K, V]) attempt(fn func(*Tx[K, V]) error) (done bool, err error) {
 	if err := tx.run(fn); err != nil || tx.has(isConflicted) {
 		return !tx.has(isConflicted), err
@@ -378,12 +514,10 @@ func (tx *transaction[K, V]) spell(u *use[K, V], given K) {
 	u.cell.meta.Store(meta)
 }
 
-// commit stores what the function has stored, all or nothing. It reports whether the
-// transaction is done; if not, another operation has changed one of its keys. An error is
-// that of the constraints.
+// commit stores what the function has stored, all or nothing. It reports as attempt does. An error
+// is that of the constraints.
 //
-// It runs functions of the user's, and only before the first intent and the first lock,
-// or when all is done.
+// The functions of the user's run in prepare, before the first lock and the first intent.
 func (tx *transaction[K, V]) commit() (done bool, err error) {
 	if !tx.stores() {
 		return true, nil // LP(Transact), nothing to store: the last key was read
@@ -494,8 +628,8 @@ func (tx *transaction[K, V]) count(n int64) {
 	}
 }
 
-// tell does what is left to do for each key when the transaction has committed and no
-// intent of it is in a cell: what others do when they have stored one record.
+// tell does what is left to do for each key when the transaction has committed and its intents are
+// withdrawn: what others do when they have stored one record.
 func (tx *transaction[K, V]) tell() {
 	rt := tx.root
 	if tx.replaces() && rt.subscribers.Load() == nil {
@@ -527,140 +661,6 @@ func (tx *transaction[K, V]) replaces() bool {
 	}
 	return true
 }
-
-// transaction is one run of a function given to Transact, and then what is needed to
-// decide it. While the function runs it belongs to its goroutine, the owner. From the
-// first intent that is stored on, others read it: it is immutable then, but for status,
-// date, and what insert sets of a key that was absent.
-//
-// It is the multi-word compare-and-swap of Harris, Fraser and Pratt, "A Practical
-// Multi-Word Compare-and-Swap Operation" (DISC 2002), on cells and records. As a cell that
-// was only read gets an intent too, nothing is left to validate.
-type transaction[K comparable, V any] struct {
-	root *root[K, V]
-
-	// status is undecided, then aborted or committed for ever. Set by CAS by the owner and
-	// all that help. Everybody reads who meets an intent.
-	status atomics.Uint32
-
-	few     uint8 // how many of first are in use
-	absent  uint8 // 1 if a key that the function has used was absent, 2 if several were
-	crossed uint8 // 1 if two keys were used, and are in the other order in first; otherwise 0
-	flags   transactionFlags
-
-	// date is 0 until somebody who finds the transaction committed sets it by CAS, to the
-	// clock. It is the date of all that is stored. Only with isDated.
-	date atomics.Uint64
-
-	rare  *rareParts[K, V]   // nil while nothing there is needed
-	first [fewUses]use[K, V] // of the keys that the function has used first
-}
-
-// transactionFlags are bits. All are set before the first intent is stored.
-type transactionFlags uint8
-
-const (
-	isOver       transactionFlags = 1 << iota // the function has ended
-	isConflicted                              // a key that it has read has changed since
-	isDated                                   // what is stored is dated, because a snapshot was being taken
-)
-
-func (tx *transaction[K, V]) has(f transactionFlags) bool { return tx.flags&f != 0 }
-
-// rareParts is what few transactions have besides. A collection of garbage is due after so
-// and so many bytes, and what most transactions need has a round size without these.
-type rareParts[K comparable, V any] struct {
-	floors Version          // the sum of the floors of the shards of absent keys, before each was found absent
-	all    []*use[K, V]     // nil while first is enough
-	byKey  map[K]*use[K, V] // nil while there are not very many
-}
-
-// rarely returns the rare parts, which it makes if there are none.
-func (tx *transaction[K, V]) rarely() *rareParts[K, V] {
-	if tx.rare == nil {
-		tx.rare = new(rareParts[K, V])
-	}
-	return tx.rare
-}
-
-// n returns how many keys the function has used: see at.
-func (tx *transaction[K, V]) n() int {
-	if tx.rare != nil && tx.rare.all != nil {
-		return len(tx.rare.all)
-	}
-	return int(tx.few)
-}
-
-// at returns the i-th of the keys that the function has used; from the first intent on, in
-// the order of their hashes.
-func (tx *transaction[K, V]) at(i int) *use[K, V] {
-	if tx.rare != nil && tx.rare.all != nil {
-		return tx.rare.all[i]
-	}
-	return &tx.first[uint8(i)^tx.crossed]
-}
-
-// fewUses is for how many keys a transaction needs no further memory: a transfer has two.
-const fewUses = 2
-
-// The states of a transaction.
-const (
-	undecided uint32 = iota
-	aborted
-	committed
-)
-
-// use is what a transaction knows of a key that it uses, and its intent there: what a cell
-// holds in place of a record while the transaction is being decided, and until somebody
-// replaces it then. It stands for what the key held before, until the transaction has
-// committed, and from then on for what the transaction has stored. So a transaction changes
-// all its keys by one store.
-//
-// Its word is that of no record, and has the flag of a dated one. So it costs only those
-// that meet a dated or dead record something. It also has the order of the key and flags. A
-// use is immutable like its transaction:
-//
-//	63                   6 5       4         3        2 1 0
-//	+---------------------+---------+---------+--------+-------+
-//	| top bits of the hash| crowded | written | absent | 1 1 0 |
-//	+---------------------+---------+---------+--------+-------+
-type use[K comparable, V any] struct {
-	record[K, V] // the intent: its word has intentBits
-
-	tx *transaction[K, V]
-
-	// cell has the key, as it is stored. If the key was absent, it is one that the
-	// transaction made, which insert puts into the table, once.
-	cell *cell[K, V]
-
-	// old is the record that was read; if the key was absent, a dead one or nil. An intent
-	// stands for it until the transaction commits. If the key was absent, insert sets it to
-	// what is in the table then, under the mutex of the bucket.
-	old *record[K, V]
-
-	// next is what the transaction stores; nil if it leaves the key as it was.
-	next *record[K, V]
-}
-
-// Of the word of a use.
-const (
-	absentBit  word = 1 << (versionShift + iota) // the key was absent
-	writtenBit                                   // the function has stored next, or, if that is nil, has deleted the key
-	crowdedBit                                   // another key of the transaction has the same order
-
-	orderBits = ^(crowdedBit<<1 - 1)
-)
-
-func (u *use[K, V]) absent() bool  { return u.word&absentBit != 0 }
-func (u *use[K, V]) written() bool { return u.word&writtenBit != 0 }
-func (u *use[K, V]) crowded() bool { return u.word&crowdedBit != 0 }
-
-// order is the hash of the key, but for its lowest bits. It names the shard.
-func (u *use[K, V]) order() uint64 { return uint64(u.word & orderBits) }
-
-// key returns the key of u as it is stored, with its hash. That is computed anew: most
-// transactions do not need it again, and each of their uses is 8 bytes smaller.
-func (tx *transaction[K, V]) key(u *use[K, V]) hkey[K] { return tx.root.rehashed(u.cell.key) }
 
 // outcome returns what the intent stands for: a record that has its date, or nil if the key is
 // absent and the cell is that of the transaction. It dates the transaction also where that
@@ -705,7 +705,7 @@ func (u *use[K, V]) finish() {
 	u.tx.withdraw(u)
 }
 
-// abort does so as well, but aborts the transaction unless it has committed.
+// abort aborts the transaction unless it has committed, and takes the intent out of its cell.
 func (u *use[K, V]) abort() {
 	u.tx.status.CompareAndSwap(undecided, aborted)
 	u.tx.withdraw(u)
@@ -733,8 +733,8 @@ func (tx *transaction[K, V]) decide() (status uint32) {
 	return tx.status.Load()
 }
 
-// install stores the intent, and reports whether it was stored at some time; if not, the
-// key does not hold what the transaction has read.
+// install stores the intent. It returns false if the key does not hold what the transaction has
+// read, and true if the intent was stored at some time, or the transaction is decided.
 //
 // It may store the intent when the transaction is decided, because a key that was left as
 // it was holds the same record again. Such an intent stands for that record.
@@ -877,63 +877,4 @@ func (u *use[K, V]) follows(other *use[K, V]) bool {
 		other.word |= crowdedBit
 	}
 	return u.order() > other.order()
-}
-
-// decide is transaction.decide under the constraints. It pins what is to be stored before,
-// and holds the locks of the unique values that keys gain. If it leaves the transaction
-// undecided, no intent was stored; an error says that a value is taken.
-func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err error) {
-	var (
-		held  valueLockSet
-		wants = make([][]indexKey, tx.n()) // what keys have afterwards; next, the owner must not read while it is being decided
-	)
-	for i := range tx.n() {
-		u := tx.at(i)
-		if wants[i] = u.before().indexKeys(); u.written() {
-			wants[i] = u.next.indexKeys()
-		}
-		held |= cs.locksOf(wants[i], u.before().indexKeys())
-	}
-	cs.lockAll(held)
-	for i := range tx.n() {
-		by, known := cs.rivalOf(tx, i, wants)
-		if by == nil {
-			continue
-		}
-		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
-			err = by.taken()
-		}
-		cs.unlock(held)
-		return undecided, err
-	}
-	for i := range tx.n() {
-		u := tx.at(i)
-		cs.pin(tx.key(u), wants[i], u.before().indexKeys())
-	}
-	status = tx.decide()
-	cs.unlock(held)
-	if status != committed {
-		for i := range tx.n() {
-			u := tx.at(i)
-			cs.unpin(tx.key(u), wants[i], u.before().indexKeys())
-		}
-	}
-	return status, nil
-}
-
-// rivalOf returns a key that would have a unique value besides use i of the transaction, which
-// gains it, or nil, and whether that is another key of the transaction.
-func (cs *constraints[K, V]) rivalOf(tx *transaction[K, V], i int, wants [][]indexKey) (by *rival[K, V], known bool) {
-	before := tx.at(i).before().indexKeys()
-	missing(wants[i], before, func(t indexKey) {
-		for j := range tx.n() {
-			if cs.indexes[t.index].unique && j != i && slices.Contains(wants[j], t) {
-				by, known = &rival[K, V]{cs.indexes[t.index].name, t, tx.key(tx.at(j))}, true
-			}
-		}
-	})
-	if by == nil {
-		by = cs.rival(tx.root, wants[i], before, tx)
-	}
-	return by, known
 }

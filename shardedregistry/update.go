@@ -77,13 +77,8 @@ func insert[K comparable, V any](t *target[K, V], value V) insertion {
 	if rec != nil {
 		return t.exists(c, rec)
 	}
-	return t.insert(t.root.draft(t.root.snapshotting(), value))
-}
-
-// insert runs Create for a key that was absent, with a drafted record.
-func (t *target[K, V]) insert(fresh *record[K, V]) insertion {
 	// LP(Create): the table stores the new cell, or the record of a rival is read.
-	c, rec, created, err := t.create(fresh)
+	c, rec, created, err := t.create(t.root.draft(t.root.snapshotting(), value))
 	switch {
 	case err != nil:
 		return insertion{err: err}
@@ -116,8 +111,10 @@ func (t *target[K, V]) create(fresh *record[K, V]) (c *cell[K, V], rec *record[K
 		mine.meta.Store(&cellMeta[K, V]{spelled: spelled})
 	}
 	atomics.InitPointer(&mine.rec, fresh)
-	c, present, err := t.enlist(mine, fresh)
-	if err != nil {
+	var present *record[K, V]
+	if rt.constraints == nil {
+		c, present = rt.publish(k, mine, fresh)
+	} else if c, present, err = rt.constraints.enlist(*t, mine, fresh); err != nil {
 		return nil, nil, false, err
 	}
 	if c != mine {
@@ -126,16 +123,6 @@ func (t *target[K, V]) create(fresh *record[K, V]) (c *cell[K, V], rec *record[K
 	}
 	rt.changed(k, c, nil, fresh)
 	return c, fresh, true, nil
-}
-
-// enlist is publish under the constraints.
-func (t *target[K, V]) enlist(fresh *cell[K, V], rec *record[K, V]) (c *cell[K, V], present *record[K, V], err error) {
-	rt := t.root
-	if rt.constraints == nil {
-		c, present = rt.publish(t.key, fresh, rec)
-		return c, present, nil
-	}
-	return rt.constraints.enlist(*t, fresh, rec)
 }
 
 // GetOrCreate returns the value of key. If key is absent, it creates key with what fn returns;
@@ -210,10 +197,9 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	return updateIn(rt, key, failed, fn)
 }
 
-// replaceable begins the fast path that replaces the value of a present key, or creates it,
-// which needs a light root, and no snapshot in progress. It returns the root, the cell of key, with its hash, and its live record, or no record if the caller must take the
-// slow path. If the key has no cell, it returns the hash and no cell; without a hash, 0, it has
-// not looked.
+// replaceable finds what the fast path replaces, which needs a light root and no snapshot in
+// progress. It returns the root, and the cell of key, with its hash, and its live record; or the
+// hash alone, if key has no cell; or else no record, and the caller must take the slow path.
 func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash uint64, old *record[K, V]) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
@@ -235,6 +221,7 @@ func (r *Registry[K, V]) replaceable(key K) (rt *root[K, V], c *cell[K, V], hash
 // it does what changed does, as far as the fast path needs it. It reports whether it has
 // stored next; if not, another operation has changed the key.
 func (rt *root[K, V]) replace(c *cell[K, V], hash uint64, old, next *record[K, V]) bool {
+	// LP(Update, UpdateIf, Put): the new record is stored.
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
@@ -263,13 +250,15 @@ func updateIn[K comparable, V any](rt *root[K, V], key K, failed int, fn func(V)
 
 // update runs Update after so many failed attempts.
 func update[K comparable, V any](t *target[K, V], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
-	a := change[K, V]{failed: failed}
-	err := t.change(&a, func() error {
-		value, err := fn(a.old.value)
-		if err == nil {
-			a.next = t.root.draft(a.dated(t.root), value)
-		}
-		return err
+	var a change[K, V]
+	err := retry(failed, func() (done bool, err error) {
+		return t.attempt(&a, func() error {
+			value, err := fn(a.old.value)
+			if err == nil {
+				a.next = t.root.draft(a.dated(t.root), value)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return Entry[K, V]{}, err
@@ -277,26 +266,17 @@ func update[K comparable, V any](t *target[K, V], failed int, fn func(V) (V, err
 	return a.next.entry(a.cell.key), nil
 }
 
-// change is what one call of Update, Put or Compute knows by its current or last
+// change is what one call of Update, Put or Compute knows from its current or last
 // attempt. It belongs to its goroutine. The target is not in it: next goes to the heap,
 // and so would all that is in one struct with it.
 type change[K comparable, V any] struct {
 	create bool // whether to create the key if it is absent
-	failed int  // attempts that have failed before
 
 	key          hkey[K] // as it is stored; not set if the key was absent
 	cell         *cell[K, V]
 	old          *record[K, V] // what the key holds; nil if it was absent
 	snapshotting bool          // read before old, so that little is between reading old and storing
 	next         *record[K, V] // what was drafted to be stored, by this attempt or the one before, or nil
-}
-
-// change repeats attempts until one is done. Every repetition but those that
-// ErrTooManyRetries reports is due to another operation that has changed the same
-// key. Fn drafts next, to be stored in place of old, or returns the user's error.
-// Afterwards a.next is what was stored, in a.cell.
-func (t *target[K, V]) change(a *change[K, V], fn func() error) error {
-	return retry(a.failed, func() (bool, error) { return t.attempt(a, fn) })
 }
 
 // dated reports whether a draft must be dated. A creation calls it when the user's
@@ -341,7 +321,7 @@ func (rt *root[K, V]) isPlain(rec *record[K, V]) bool {
 }
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
-// first record of a cell. With a check, indexes or a time to live it runs the user's functions,
+// first record of a cell, whose version publish sets. M is its word. With a check, indexes or a time to live it runs the user's functions,
 // so its caller holds no lock; an error is theirs.
 func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
 	rec.link(old, m)
@@ -367,6 +347,7 @@ func (t *target[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[K, V]) (
 	rt := t.root
 	rt.recall(k, c, old)
 	if rt.constraints == nil {
+		// LP(Update, UpdateIf, Put, Compute): the new record is stored.
 		return c.rec.CompareAndSwap(old, next), nil
 	}
 	return rt.constraints.swap(*t, k, c, old, next)
@@ -496,9 +477,14 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 
 // put is the slow path of Put, after so many failed attempts.
 func put[K comparable, V any](t *target[K, V], failed int, value V) (Version, error) {
-	a := change[K, V]{create: true, failed: failed}
+	a := change[K, V]{create: true}
 	// An error is that of the constraints, or their functions have changed the key each time.
-	if err := t.change(&a, func() error { a.next = t.root.draft(a.dated(t.root), value); return nil }); err != nil {
+	if err := retry(failed, func() (done bool, err error) {
+		return t.attempt(&a, func() error {
+			a.next = t.root.draft(a.dated(t.root), value)
+			return nil
+		})
+	}); err != nil {
 		return 0, err
 	}
 	return a.next.version(), nil
@@ -674,7 +660,7 @@ func (r *Registry[K, V]) Replace(entries iter.Seq2[K, V], equal func(a, b V) boo
 // maxAttempts is after how many attempts a call gives up: its function must have changed the
 // key itself. Contention does not get there. Of 2 to 1,000 goroutines that did nothing but
 // update one key on 2 CPUs, for 1.5 seconds each, no call took more than 284 attempts where
-// the function computed for 0 to 100 µs, and 16,775 where it also gave up the processor. A
+// the function computed for 0 to 100 µs, and 16,775 where it also yielded the processor. A
 // function that changes its key has then cost 0.1 seconds, in a transaction 0.2 to 1.
 //
 // In the model, where few operations contend, few attempts are enough.
