@@ -147,7 +147,8 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 //
 // With a Store, Seal returns when the store has the entries and knows of the seal. If
 // that fails, Seal returns a StoreError beside the Final: the changeset is sealed all
-// the same, and another Seal tries again to tell the store.
+// the same, and another Seal tries again to tell the store. Entries that Resume has left
+// in the store are read, and kept: if that fails, the Final has none.
 //
 // Seal is lock-free, and with a Store blocking on that. It takes effect when the seal
 // bit is set.
@@ -156,6 +157,15 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
+	f, err := c.seal(ctx)
+	if err == nil && f.cut.left {
+		f.cut, err = c.fetch(ctx, f.cut)
+	}
+	return f, err
+}
+
+// seal is Seal, and leaves entries in the store that are there.
+func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
 	c.log.seal()
 	f := Final[E]{c.cut()}
 	if c.flusher != nil {
@@ -188,12 +198,33 @@ func (c *Changeset[E]) cut() *cut[E] {
 // the loop begins: those of every Record that returned before, and perhaps of others in
 // progress. Later loops yield the same entries first.
 //
+// A loop reads entries that Resume has left in the store from there, each time, unless
+// Seal has read them. It panics with a *StoreError if that fails: so call Seal before,
+// which returns it.
+//
 // Entries is lock-free. It takes effect, when a loop over it begins, as the reserved
 // slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		c.log.start().walk(c.cut().n, yield)
+		c.walk(c.cut(), yield)
 	}
+}
+
+// walk yields the entries of a cut, and reports whether it has come to the end.
+func (c *Changeset[E]) walk(m *cut[E], yield func(uint64, E) bool) bool {
+	from := c.log.start()
+	if m.left {
+		more, err := c.loaded(context.Background(), yield)
+		if err != nil {
+			panic(err)
+		}
+		return more
+	}
+	if m.final {
+		from.chunk = m.chunk
+	}
+	_, more := from.walk(m.n, yield)
+	return more
 }
 
 // Len returns the number of entries that Entries would yield.
@@ -209,7 +240,7 @@ type Final[E any] struct {
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.cut == nil {
+	if f.cut == nil || f.cut.left {
 		return 0
 	}
 	return f.cut.live
@@ -218,7 +249,7 @@ func (f Final[E]) Len() int {
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.cut != nil {
+		if f.cut != nil && !f.cut.left {
 			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}

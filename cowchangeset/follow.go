@@ -26,6 +26,10 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.cut() // LP(Follow)
+			if m.final && p.i == 0 {
+				c.walk(m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
+				return
+			}
 			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 			if !more || m.final {
 				return

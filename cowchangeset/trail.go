@@ -45,12 +45,12 @@ func (t Trail[E]) Len() int {
 	return n
 }
 
-// All yields the entries in order, each with its receipt.
+// All yields the entries in order, each with its receipt. It reads entries that Resume has
+// left in the store from there, and panics as Changeset.Entries does if that fails.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
 		for c := range t.changesets {
-			_, more := c.log.start().walk(t.cut(c).n, func(seq uint64, e E) bool { return yield(c.receipt(seq), e) })
-			if !more {
+			if !c.walk(t.cut(c), func(seq uint64, e E) bool { return yield(c.receipt(seq), e) }) {
 				return
 			}
 		}
