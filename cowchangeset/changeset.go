@@ -199,32 +199,35 @@ func (c *Changeset[E]) cut() *cut[E] {
 // progress. Later loops yield the same entries first.
 //
 // A loop reads entries that Resume has left in the store from there, each time, unless
-// Seal has read them. It panics with a *StoreError if that fails: so call Seal before,
-// which returns it.
+// Seal has read them; Prune may forget them there. If the store fails, the loop panics
+// with a *StoreError: call Seal before, which returns that.
 //
 // Entries is lock-free. It takes effect, when a loop over it begins, as the reserved
 // slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		c.walk(c.cut(), yield)
+		if _, err := c.walk(context.Background(), c.cut(), yield); err != nil {
+			panic(err)
+		}
 	}
 }
 
-// walk yields the entries of a cut, and reports whether it has come to the end.
-func (c *Changeset[E]) walk(m *cut[E], yield func(uint64, E) bool) bool {
+// walk yields the entries of a cut, and reports whether it has come to the end. It fails
+// if they were left in the store, and that fails to yield them. Those that Prune has
+// forgotten there are no more.
+func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
 	from := c.log.start()
 	if m.left {
-		more, err := c.loaded(context.Background(), yield)
-		if err != nil {
-			panic(err)
+		if more, err = c.loaded(ctx, yield); err != nil && c.ordinal < c.tracker.first.Load().ordinal {
+			return true, nil
 		}
-		return more
+		return more, err
 	}
 	if m.final {
 		from.chunk = m.chunk
 	}
-	_, more := from.walk(m.n, yield)
-	return more
+	_, more = from.walk(m.n, yield)
+	return more, nil
 }
 
 // Len returns the number of entries that Entries would yield.
