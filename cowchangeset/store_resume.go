@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Resume returns a tracker with the contents that the Store had when the last tracker
 // ended: each changeset that was started, with its durable entries, their Seq and
-// receipts; and perhaps, at the end, one whose Start had failed.
+// receipts; and perhaps, at the end, one whose Start had failed. A store that is an
+// EntryLoader keeps the entries of changesets that are applied or aborted until somebody
+// reads them.
 //
 // The latest changeset goes on if it was not sealed; seal or abort it if its purpose
 // has ended with the process. Those before it are sealed, and Resume reports seals to
@@ -79,7 +82,11 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	if c.ordinal == 0 {
 		return nil, errors.New("its ordinal is 0")
 	}
-	if err := c.log.restore(saved.Entries); err != nil {
+	if saved.Manifest.Len > 0 {
+		if err := c.leave(saved); err != nil {
+			return nil, err
+		}
+	} else if err := c.log.restore(saved.Entries); err != nil {
 		return nil, err
 	}
 	m := c.log.cut()
@@ -111,6 +118,45 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	return c, nil
 }
 
+// leave leaves the entries of a private changeset in the store.
+func (c *Changeset[E]) leave(saved Saved[E]) error {
+	_, ok := c.tracker.store.(EntryLoader[E])
+	m := saved.Manifest
+	switch {
+	case !ok:
+		return errors.New("its entries are left out, and the store is no EntryLoader")
+	case !saved.Aborted && saved.Applied != AllApplied || len(saved.Entries) > 0:
+		return errors.New("its Manifest is not of entries that may be left out")
+	case m.Last >= maxSeq || uint64(m.Len) > m.Last+1:
+		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
+	}
+	c.log.reserved.Store(m.Last + 1)
+	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true, left: true})
+	return nil
+}
+
+// fetch reads the entries that were left in the store, and returns a cut that has them.
+func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
+	var entries []Entry[E]
+	var err error
+	c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
+		entries, err = append(entries, e), failed
+		return err == nil
+	})
+	l := new(log[E])
+	l.init()
+	if err == nil {
+		err = l.restore(entries)
+	}
+	if err != nil {
+		return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
+	}
+	l.seal()
+	m := l.cut()
+	m.left = true // nobody else has it yet
+	return m, nil
+}
+
 // maxSeq keeps the numbers of a store below the sealed bit.
 const maxSeq = 1 << 62
 
@@ -119,10 +165,10 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 	next, c := uint64(0), &l.head
 	for _, e := range entries {
 		if e.Seq < next {
-			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)
+			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " comes after entry " + strconv.FormatUint(next-1, 10)) // fmt would be 20 KB, of all programs
 		}
 		if e.Seq >= maxSeq {
-			return fmt.Errorf("entry %d is beyond what a changeset can have", e.Seq)
+			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " is beyond what a changeset can have")
 		}
 		if e.Seq != next {
 			c, next = l.skip(c, next, e.Seq), e.Seq

@@ -30,15 +30,7 @@ func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 // upTo returns the ordinal below which all changesets may be forgotten, and are asked
 // to be.
 func (s *state) upTo(before uint64, unapplied bool) uint64 {
-	n := max(s.first, s.oldest())
-	for ; n < min(before, s.latest); n++ {
-		if c := s.at(n); c != nil {
-			if c = s.find(c.id); !c.finished() && !(unapplied && c.sealed) {
-				break
-			}
-		}
-	}
-	return n
+	return max(s.first, s.until(min(before, s.latest), func(c *changeset) bool { return c.finished() || unapplied && c.sealed }))
 }
 
 // drop removes the segments at the beginning that are about pruned changesets only. The
@@ -56,7 +48,7 @@ func (g *log) drop() error {
 		}
 		g.mu.Lock()
 		oldest := g.segments[0]
-		idle := len(g.segments) > 1 && oldest.last < g.state.first && g.loading == 0
+		idle := len(g.segments) > 1 && oldest.number < g.state.needed() && g.loading == 0
 		g.mu.Unlock()
 		if !idle {
 			return nil

@@ -76,8 +76,8 @@ var sizes = []struct {
 		fmt.Println(e)
 	}
 `,
-		first:   447_600,
-		further: 78_500,
+		first:   451_700,
+		further: 86_100,
 	},
 }
 
