@@ -40,42 +40,42 @@ var sceneOperations = []string{
 	"Prune 1", "Prune 2", "Follow", "Follow there", "Flush", "Resume",
 }
 
-// starts are what comes before, while the store works.
-var starts = []struct {
+// sceneStarts are what comes before, while the store works.
+var sceneStarts = []struct {
 	name  string
-	steps []step
+	steps []sceneStep
 }{
 	{"new", nil},
-	{"started", steps("Start")},
-	{"recorded", steps("Start", "Record", "RecordBatch")},
-	{"sealed", steps("Start", "Record", "Seal")},
-	{"two", steps("Start", "Record", "Start", "Record")},
-	{"applied", steps("Start", "Record", "Apply", "Start", "Record")},
-	{"aborted", steps("Start", "Record", "Abort", "Start")},
-	{"half applied", steps("Start", "RecordBatch", "ApplyEach fails")},
-	{"three", steps("Start", "Record", "Start", "Record", "Start")},
+	{"started", sceneSteps("Start")},
+	{"recorded", sceneSteps("Start", "Record", "RecordBatch")},
+	{"sealed", sceneSteps("Start", "Record", "Seal")},
+	{"two", sceneSteps("Start", "Record", "Start", "Record")},
+	{"applied", sceneSteps("Start", "Record", "Apply", "Start", "Record")},
+	{"aborted", sceneSteps("Start", "Record", "Abort", "Start")},
+	{"half applied", sceneSteps("Start", "RecordBatch", "ApplyEach fails")},
+	{"three", sceneSteps("Start", "Record", "Start", "Record", "Start")},
 }
 
-// step is an operation on the changeset of a slot.
-type step struct {
+// sceneStep is an operation on the changeset of a slot.
+type sceneStep struct {
 	operation string
 	slot      int
 }
 
-func steps(operations ...string) (all []step) {
+func sceneSteps(operations ...string) (all []sceneStep) {
 	for _, o := range operations {
-		all = append(all, step{operation: o})
+		all = append(all, sceneStep{operation: o})
 	}
 	return all
 }
 
-func (s step) String() string { return fmt.Sprintf("%s %d", s.operation, s.slot) }
+func (s sceneStep) String() string { return fmt.Sprintf("%s %d", s.operation, s.slot) }
 
 // scene is a tracker with its store, what comes before, and three steps, in order or at once.
 type scene struct {
 	levels []string
 	start  int
-	steps  []step
+	steps  []sceneStep
 	atOnce bool
 }
 
@@ -116,7 +116,7 @@ func (s *scene) String() string {
 			b.WriteString(l + "; ")
 		}
 	}
-	b.WriteString(starts[s.start].name + ": ")
+	b.WriteString(sceneStarts[s.start].name + ": ")
 	for i, o := range s.steps {
 		if i > 0 {
 			b.WriteString(together3[s.atOnce])
@@ -130,8 +130,8 @@ func sceneNamed(name string) (*scene, error) {
 	head, tail, _ := strings.Cut(name, ": ")
 	words := strings.Split(head, "; ")
 	s := &scene{atOnce: strings.Contains(tail, "∥")}
-	for i := range starts {
-		if starts[i].name == words[len(words)-1] {
+	for i := range sceneStarts {
+		if sceneStarts[i].name == words[len(words)-1] {
 			s.start = i
 		}
 	}
@@ -146,7 +146,7 @@ func sceneNamed(name string) (*scene, error) {
 	}
 	for _, text := range strings.Split(tail, together3[s.atOnce]) {
 		if n := len(text) - 2; n > 0 {
-			s.steps = append(s.steps, step{text[:n], int(text[n+1] - '0')})
+			s.steps = append(s.steps, sceneStep{text[:n], int(text[n+1] - '0')})
 		}
 	}
 	if got := s.String(); got != name {
@@ -197,12 +197,12 @@ func (p *programme) scene(i int, atOnce bool, seed uint64) *scene {
 	d := scenes.Throw(i, seed)
 	triples := p.triples(atOnce)
 	row, triple := i/len(triples), i%len(triples)
-	s := &scene{atOnce: atOnce, start: (row + triple + int(seed)) % len(starts)}
+	s := &scene{atOnce: atOnce, start: (row + triple + int(seed)) % len(sceneStarts)}
 	for t, level := range p.rows[row] {
 		s.levels = append(s.levels, sceneSettings[t][level])
 	}
 	for _, o := range triples[triple] {
-		s.steps = append(s.steps, step{sceneOperations[o], d.Below(3) / 2})
+		s.steps = append(s.steps, sceneStep{sceneOperations[o], d.Below(3) / 2})
 	}
 	return s
 }
@@ -309,4 +309,12 @@ func TestScenesHaveNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// faultKey is what faults are counted for: Starts have an ID each.
+func faultKey(method, id string) string {
+	if method == "Start" {
+		return method
+	}
+	return method + id
 }
