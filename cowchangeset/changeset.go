@@ -122,10 +122,22 @@ func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 			return Receipt{}, err
 		}
 	}
+	if err := c.room(ctx); err != nil {
+		return Receipt{}, err
+	}
 	if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 		return c.recorded(ctx, seq, 1)
 	}
 	return Receipt{}, ErrSealed
+}
+
+// room returns nil when a Record may add to the log: at once, but for a store that is as
+// far behind as Config.MaxBacklog allows.
+func (c *Changeset[E]) room(ctx context.Context) error {
+	if c.flusher == nil || c.flusher.maxBacklog == 0 {
+		return nil
+	}
+	return c.flusher.room(ctx)
 }
 
 // recorded returns the results of a Record of n entries from seq on, which are in

@@ -32,11 +32,25 @@ type Config[E any] struct {
 	// them try again, each for the changeset that it is about. Only callers that wait
 	// get errors, as those of Tracker.Flush do for all changesets.
 	//
+	// Entries that the store does not have yet are the changeset's backlog: see
+	// MaxBacklog.
+	//
 	// Without Async, Record and RecordBatch return when the store has the entry. Calls
 	// that wait at the same time share one call of the store. Entries that are not
 	// durable when the process ends are lost, and their receipts with them; see
 	// Receipt.
 	Async bool
+
+	// MaxBacklog bounds, for each changeset, how many entries Async takes ahead of the
+	// store: zero means 65,536, and a negative value no bound. At the bound a Record waits
+	// until the store has caught up. If that fails, or the Record's context ends, it
+	// records nothing, and its error matches ErrBacklogFull and the StoreError. Each
+	// goroutine that records may exceed the bound by one entry or batch.
+	MaxBacklog int
+
+	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once, instead
+	// of waiting.
+	RejectWhenFull bool
 
 	// StoreTimeout bounds each call of the store, by the deadline of its context. It
 	// also bounds how long a caller waits for a call that does not return, or for the
@@ -50,8 +64,11 @@ type Config[E any] struct {
 	PruneUnapplied bool
 }
 
-// defaultStoreTimeout is the meaning of a zero Config.StoreTimeout.
-const defaultStoreTimeout = time.Minute
+// What zero settings mean.
+const (
+	defaultStoreTimeout = time.Minute
+	defaultMaxBacklog   = 1 << 16 // a second of a fast recorder, and a few megabytes
+)
 
 // New returns a tracker with the given settings, or an error that names the wrong
 // setting. It fails if the Store is a Claimer that serves another tracker.
@@ -62,10 +79,14 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 // newTracker is New for a caller that claims the store no longer than ctx.
 func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID, pruneUnapplied: config.PruneUnapplied}
-	if config.Store == nil {
-		if config.Async {
-			return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")
-		}
+	switch {
+	case config.Async && config.Store == nil:
+		return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")
+	case config.MaxBacklog != 0 && !config.Async:
+		return nil, fmt.Errorf("cowchangeset: Config.MaxBacklog %d: must be 0 without Config.Async", config.MaxBacklog)
+	case config.RejectWhenFull && (!config.Async || config.MaxBacklog < 0):
+		return nil, errors.New("cowchangeset: Config.RejectWhenFull true: must be false without Config.Async, or without a bound")
+	case config.Store == nil:
 		return t, nil
 	}
 	timeout := max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))
@@ -74,6 +95,9 @@ func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], erro
 	}
 	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
 	s.validator, _ = config.Store.(Validator[E])
+	if config.Async {
+		s.maxBacklog, s.reject = uint64(max(0, cmp.Or(config.MaxBacklog, defaultMaxBacklog))), config.RejectWhenFull
+	}
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{tracker: t}
 		p.calls, p.backlog = &s.calls, p

@@ -34,6 +34,10 @@ var (
 	// recorded.
 	ErrRefused = errors.New("cowchangeset: store refuses the entry")
 
+	// ErrBacklogFull: the store is as far behind as Config.MaxBacklog allows. Nothing was
+	// recorded. Where Record has waited, the error also matches the StoreError of that.
+	ErrBacklogFull = errors.New("cowchangeset: store is too far behind")
+
 	// ErrStoreTimeout: the store has not answered within Config.StoreTimeout. It comes in
 	// a StoreError, or from New and Resume, whose Claim it was.
 	ErrStoreTimeout = errors.New("cowchangeset: no answer within Config.StoreTimeout")
@@ -50,25 +54,26 @@ func needContext(ctx context.Context, method string) {
 	}
 }
 
-// refusedError is the error of a Record that the store's Validate has refused. It
-// matches ErrRefused and the error of Validate.
+// refusedError is the error of a Record that has recorded nothing because of the store. It
+// matches ErrRefused and the error of Validate, or ErrBacklogFull and a StoreError.
 //
 // What the methods that every program calls say is put together without formats:
 // fmt.Errorf alone would add 16 KB to the programs that do without.
 type refusedError struct {
+	why   error
 	index int // in a batch; -1: there is none
 	err   error
 }
 
 func (e *refusedError) Error() string {
-	text := ErrRefused.Error()
+	text := e.why.Error()
 	if e.index >= 0 {
 		text += " at index " + strconv.Itoa(e.index) + " of a batch"
 	}
 	return text + ": " + fmt.Sprint(e.err) // which survives an Error that panics
 }
 
-func (e *refusedError) Unwrap() []error { return []error{ErrRefused, e.err} }
+func (e *refusedError) Unwrap() []error { return []error{e.why, e.err} }
 
 // NoActiveError is the error of Tracker.Record and Tracker.RecordBatch when the latest
 // changeset is sealed and has no successor. It matches ErrNoActive and ErrSealed. All

@@ -209,13 +209,18 @@ func TestPending(t *testing.T) {
 // RecordContext is Record for a caller that does not wait for ever.
 func TestRecordContext(t *testing.T) {
 	type records = func(context.Context, int) (cowchangeset.Receipt, error)
-	for name, of := range map[string]func(*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) records{
-		"Tracker": func(tracker *cowchangeset.Tracker[int], _ *cowchangeset.Changeset[int]) records {
+	for method, of := range map[string]func(*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) records{
+		"Tracker.RecordContext": func(tracker *cowchangeset.Tracker[int], _ *cowchangeset.Changeset[int]) records {
 			return tracker.RecordContext
 		},
-		"Changeset": func(_ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) records { return c.RecordContext },
+		"Changeset.RecordContext": func(_ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) records { return c.RecordContext },
+		"Tracker.RecordBatchContext": func(tracker *cowchangeset.Tracker[int], _ *cowchangeset.Changeset[int]) records {
+			return func(ctx context.Context, e int) (cowchangeset.Receipt, error) {
+				return tracker.RecordBatchContext(ctx, []int{e})
+			}
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(method, func(t *testing.T) {
 			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
 			c, _ := tracker.Start(t.Context())
 			record := of(tracker, c)
@@ -247,7 +252,7 @@ func TestRecordContext(t *testing.T) {
 			if _, err := record(t.Context(), 4); !errors.Is(err, cowchangeset.ErrSealed) {
 				t.Error(err)
 			}
-			if p := panicOf(func() { record(nil, 5) }); p != "cowchangeset: "+name+".RecordContext called with a nil context" {
+			if p := panicOf(func() { record(nil, 5) }); p != "cowchangeset: "+method+" called with a nil context" {
 				t.Error(p)
 			}
 			m.check(t)

@@ -127,10 +127,10 @@ func newActor(s *scene) *actor {
 	a := &actor{scene: s, m: newMemory()}
 	a.config = cowchangeset.Config[int]{
 		NewID:          func(context.Context) (string, error) { a.ids++; return fmt.Sprint("id", a.ids), nil },
-		Async:          s.store() && s.has("Async"),
 		PruneUnapplied: s.has("PruneUnapplied"),
 		StoreTimeout:   sceneTimeout,
 	}
+	s.bounded(&a.config)
 	switch {
 	case !s.store():
 	case s.has("plain"):
@@ -226,6 +226,10 @@ func (a *actor) do(o sceneStep) string {
 		return receipt(a.tracker.RecordContext(ctx, a.next()))
 	case "RecordBatch":
 		return receipt(a.tracker.RecordBatch([]int{a.next(), a.next()}))
+	case "RecordBatchContext":
+		ctx, cancel := context.WithTimeout(ctx, sceneSoon)
+		defer cancel()
+		return receipt(a.tracker.RecordBatchContext(ctx, []int{a.next(), a.next()}))
 	case "Flush":
 		return told(a.tracker.Flush(ctx))
 	case "Prune 1":
@@ -632,9 +636,25 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	if c == nil || c.sealed {
 		return " 0 0: " + inactive
 	}
+	if d.async() && !d.has("Async") && len(c.entries) > c.durable {
+		err := ""
+		if d.has("Async to a bound") {
+			if err = d.wait(c, goal{below: len(c.entries)}, soon); err == "ok" {
+				err = ""
+			} else {
+				err = "; " + err
+			}
+		}
+		if err != "" || d.has("Async to a bound or not at all") {
+			if err == "" {
+				d.request(c)
+			}
+			return " 0 0: cowchangeset: store is too far behind" + err
+		}
+	}
 	c.entries = append(c.entries, es...)
 	err := "ok"
-	if d.has("Async") {
+	if d.async() {
 		d.request(c)
 	} else {
 		err = d.wait(c, goal{below: len(c.entries)}, soon)
@@ -665,6 +685,8 @@ func (d *double) do(o sceneStep) string {
 		return " 0 0: gave up"
 	case "RecordBatch":
 		return d.record(latest, inactive, false, 2)
+	case "RecordBatchContext":
+		return d.record(latest, inactive, true, 2)
 	case "Flush":
 		return d.flushAll()
 	case "Prune 1":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/scenes"
 )
 
@@ -22,7 +23,7 @@ var sceneSettings = [][]string{
 	{"no store", "instant", "slow", "fails", "fails late", "hangs", "panics", "exits"},
 	{"", "in Start", "in Append", "in Seal", "in Applied and Abort", "in Prune"}, // what fails; all
 	{"", "once", "twice"}, // how often; always
-	{"", "Async"},
+	{"", "Async", "Async to a bound", "Async to a bound or not at all"},
 	{"", "plain"}, // a store that is neither Applier nor Pruner
 	{"", "PruneUnapplied"},
 }
@@ -30,12 +31,13 @@ var sceneSettings = [][]string{
 const (
 	inMethods = 1 + iota // settings by number
 	howOften
+	asynchrony
 )
 
 // sceneOperations are what a scene does three of. A slot says to which changeset: 0 is the latest, 1
 // the one before it.
 var sceneOperations = []string{
-	"Start", "StartAfter", "Record", "RecordContext", "Record ended", "RecordBatch", "Record there", "Seal",
+	"Start", "StartAfter", "Record", "RecordContext", "Record ended", "RecordBatch", "RecordBatchContext", "Record there", "Seal",
 	"Apply", "Apply fails", "Apply panics", "ApplyEach", "ApplyEach fails", "Abort",
 	"Prune 1", "Prune 2", "Follow", "Follow there", "Flush", "Resume",
 }
@@ -83,6 +85,16 @@ func (s *scene) has(level string) bool { return slices.Contains(s.levels, level)
 
 // store reports whether there is one.
 func (s *scene) store() bool { return !s.has("no store") }
+
+// async reports whether Record does not wait for the store, unless that is behind.
+func (s *scene) async() bool { return s.store() && s.levels[asynchrony] != "" }
+
+// bounded sets what the scene says of Async.
+func (s *scene) bounded(config *cowchangeset.Config[int]) {
+	if config.Async = s.async(); config.Async && !s.has("Async") {
+		config.MaxBacklog, config.RejectWhenFull = 1, s.has("Async to a bound or not at all")
+	}
+}
 
 // faulty reports whether calls of a method go wrong, or take time.
 func (s *scene) faulty(method string) bool {

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -68,6 +69,35 @@ func ExampleTracker_Flush() {
 	fmt.Println(tracker.Flush(ctx), plan.Durable())
 	// Output: <nil> 3
 }
+
+// While the store hangs, Async takes no more than MaxBacklog entries.
+func ExampleConfig_maxBacklog() {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
+		Store: hanging{}, Async: true, MaxBacklog: 1000, RejectWhenFull: true, StoreTimeout: time.Millisecond,
+	})
+	plan, _ := tracker.Start(context.Background())
+	for {
+		if _, err := tracker.Record("insert row"); err != nil {
+			fmt.Println(plan.Len(), "entries:", err)
+			break
+		}
+	}
+	// Output: 1000 entries: cowchangeset: store is too far behind
+}
+
+// hanging is a store that starts changesets, and takes no entries.
+type hanging struct{}
+
+func (hanging) Start(context.Context, cowchangeset.Header) error { return nil }
+
+func (hanging) Append(ctx context.Context, _ string, _ []cowchangeset.Entry[string]) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Seal(context.Context, string, cowchangeset.Manifest) error { return nil }
+
+func (hanging) Abort(context.Context, string, string) error { return nil }
 
 func ExampleTracker_Prune() {
 	var tracker cowchangeset.Tracker[string]

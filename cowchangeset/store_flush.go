@@ -54,7 +54,11 @@ type storage[E any] struct {
 	store     Store[E]
 	validator Validator[E] // the store, or nil
 	async     bool         // Config.Async
-	pruning   *pruning[E]  // nil if the store is no Pruner
+
+	maxBacklog uint64 // Config.MaxBacklog; zero: none, or not async
+	reject     bool   // Config.RejectWhenFull
+
+	pruning *pruning[E] // nil if the store is no Pruner
 	calls
 }
 
@@ -75,7 +79,7 @@ func (s *storage[E]) validate(e E, index int) error {
 		return nil
 	}
 	if err := s.validator.Validate(e); err != nil {
-		return &refusedError{index, err}
+		return &refusedError{ErrRefused, index, err}
 	}
 	return nil
 }
@@ -111,6 +115,28 @@ const (
 // has reports whether the store knows all of t.
 func (f *flusher[E]) has(t target) bool {
 	return t.below <= f.durable.Load() && (t.known == 0 || t.known&^f.known.Load() == 0) && (t.applied == 0 || t.applied <= f.applied.Load())
+}
+
+// room waits until the store is less than maxBacklog entries behind or, with
+// Config.RejectWhenFull, only looks. A sealed changeset has room: its log says no.
+func (f *flusher[E]) room(ctx context.Context) error {
+	durable := f.durable.Load() // before reserved, which is never less
+	n := f.changeset.log.reserved.Load()
+	if n&sealed != 0 || n-durable < f.maxBacklog {
+		return nil
+	}
+	if f.reject {
+		f.request() // or, after a failure, nobody would
+		return ErrBacklogFull
+	}
+	m := f.changeset.cut() // a sealed log may end before what was reserved
+	if m.final {
+		return nil
+	}
+	if err := f.until(ctx, target{below: m.n - f.maxBacklog + 1}); err != nil && f.changeset.log.reserved.Load()&sealed == 0 {
+		return &refusedError{ErrBacklogFull, -1, err}
+	}
+	return nil
 }
 
 // recorded completes a Record of n entries from seq on: it waits until they are durable

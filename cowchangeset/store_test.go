@@ -5,6 +5,7 @@ package cowchangeset_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -386,4 +387,96 @@ func TestStoreSettings(t *testing.T) {
 	if _, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{}); err == nil || !strings.HasPrefix(err.Error(), "cowchangeset: Config.Store") {
 		t.Error(err)
 	}
+}
+
+// A store that hangs does not make the tracker collect entries without bound: a Record waits for
+// it, or is refused, and records nothing. When the store works again, Record does.
+func TestStoreAsyncIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bound int
+		want  uint64
+	}{"by default": {0, 1 << 16}, "as set": {3, 3}} {
+		for _, reject := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " reject ", reject), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: tt.bound, RejectWhenFull: reject, StoreTimeout: time.Hour})
+					c, _ := tracker.Start(t.Context())
+					m.faults(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
+					for i := range tt.want {
+						if r, err := tracker.Record(int(i)); err != nil || r.Seq != i {
+							t.Fatal(r, err)
+						}
+					}
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					for what, record := range map[string]func() (cowchangeset.Receipt, error){
+						"Record":             func() (cowchangeset.Receipt, error) { return tracker.Record(1) },
+						"RecordContext":      func() (cowchangeset.Receipt, error) { return c.RecordContext(ctx, 1) },
+						"RecordBatchContext": func() (cowchangeset.Receipt, error) { return tracker.RecordBatchContext(ctx, []int{1, 2}) },
+					} {
+						r, err := record()
+						if ctx.Err() != nil && err == context.DeadlineExceeded {
+							continue // it has come too late
+						}
+						if !errors.Is(err, cowchangeset.ErrBacklogFull) || errors.Is(err, cowchangeset.ErrStore) == reject || r != (cowchangeset.Receipt{}) || uint64(c.Len()) != tt.want {
+							t.Error(what, r, err, c.Len())
+						}
+					}
+					if d := time.Since(began); reject && d > 0 || d > time.Hour {
+						t.Error("they took", d)
+					}
+					m.faults(nil)
+					time.Sleep(2 * time.Hour) // until the call that hangs has ended
+					if _, err := tracker.Record(1); !reject && err != nil {
+						t.Error(err)
+					}
+					synctest.Wait()
+					if r, err := tracker.Record(2); err != nil || r.Seq < tt.want {
+						t.Error(r, err)
+					}
+					if err := tracker.Flush(t.Context()); err != nil || len(m.values("1")) != c.Len() {
+						t.Error(err, len(m.values("1")), c.Len())
+					}
+					m.check(t)
+				})
+			})
+		}
+	}
+}
+
+// A Record that waits for room in a changeset that is sealed meanwhile goes to the next one.
+func TestStoreAsyncGoesOnInTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 1, StoreTimeout: time.Minute})
+		tracker.Start(t.Context())
+		m.faults(func(ctx context.Context, method, _ string) error {
+			if method == "Append" {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
+		tracker.Record(1)
+		go tracker.Start(t.Context())
+		if r, err := tracker.Record(2); err != nil || r.Ordinal != 2 {
+			t.Error(r, err)
+		}
+		m.faults(nil)
+		time.Sleep(time.Hour) // until the call that hangs has ended
+		m.check(t)
+	})
+}
+
+func TestBoundsOfAsync(t *testing.T) {
+	for _, config := range []cowchangeset.Config[int]{
+		{MaxBacklog: 1}, {MaxBacklog: -1}, {RejectWhenFull: true}, {Async: true, MaxBacklog: -1, RejectWhenFull: true},
+	} {
+		config.Store = newMemory()
+		if _, err := cowchangeset.New(config); err == nil || !strings.HasPrefix(err.Error(), "cowchangeset: Config.") {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+	tracker, _ := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: -1, StoreTimeout: -1})
+	tracker.Start(t.Context())
+	tracker.Record(1)
 }

@@ -212,6 +212,9 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
+			if err := c.room(ctx); err != nil {
+				return Receipt{}, err
+			}
 			if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 				return c.recorded(ctx, seq, 1)
 			}
@@ -235,6 +238,23 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 // RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect
 // when the entries' slots are reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
+	return t.recordBatch(context.Background(), es)
+}
+
+// RecordBatchContext is RecordBatch with a context that bounds the wait, as in
+// RecordContext. It panics if ctx is nil.
+//
+// RecordBatchContext is lock-free, and with a Store blocking as Record is, or until ctx
+// ends. It takes effect when the entries' slots are reserved.
+func (t *Tracker[E]) RecordBatchContext(ctx context.Context, es []E) (Receipt, error) {
+	needContext(ctx, "Tracker.RecordBatchContext")
+	if ctx.Err() != nil {
+		return Receipt{}, context.Cause(ctx)
+	}
+	return t.recordBatch(ctx, es)
+}
+
+func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	if len(es) == 0 {
 		return Receipt{}, nil
 	}
@@ -251,8 +271,11 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
-			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch)
-				return c.recorded(context.Background(), seq, uint64(len(es)))
+			if err := c.room(ctx); err != nil {
+				return Receipt{}, err
+			}
+			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch, RecordBatchContext)
+				return c.recorded(ctx, seq, uint64(len(es)))
 			}
 		}
 		if err := t.advance(c); err != nil {
