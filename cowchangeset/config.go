@@ -58,9 +58,8 @@ type Config[E any] struct {
 	// and a negative value no bound.
 	StoreTimeout time.Duration
 
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
-	// nor aborted: for trails that nobody applies. A Store may have a setting of its own
-	// for the same, as those of this module have: set both.
+	// PruneUnapplied lets Prune, and thus the Store, forget changesets that are sealed,
+	// and neither applied nor aborted: for trails that nobody applies.
 	PruneUnapplied bool
 }
 

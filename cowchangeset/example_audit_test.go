@@ -24,7 +24,7 @@ func Example_auditTrail() {
 
 	type Event struct{ Who, What string }
 	resume := func() (*journal.Journal[Event], *cowchangeset.Tracker[Event]) {
-		j, err := journal.Open[Event](path, journal.Options{PruneUnapplied: true})
+		j, err := journal.Open[Event](path, journal.Options{})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -103,10 +103,9 @@ type Claimer interface {
 // Pruner is a Store that can forget changesets.
 type Pruner interface {
 	// Prune says that the tracker has forgotten the changesets with an ordinal below
-	// before. The store may forget those of them, from the oldest on, that are of no
-	// more use to anyone; the store decides which. After that Load begins with a later
-	// ordinal. Prune may be called while other methods run, and out of order: then the
-	// largest number counts.
+	// before. The store may forget those of them that are sealed, from the oldest on, but
+	// not the latest. After that Load begins with a later ordinal. Prune may be called
+	// while other methods run, and out of order: then the largest number counts.
 	Prune(ctx context.Context, before uint64) error
 }
 

@@ -57,7 +57,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 		s.codec, s.sure = JSON[E]{}, plain(reflect.TypeFor[E]())
 	}
 	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
-	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
+	s.turn = make(chan struct{}, 1)
 	return s, nil
 }
 
