@@ -107,7 +107,10 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 }
 
 func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error {
-	f, err := c.Seal(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f, err := c.seal(ctx)
 	if err != nil {
 		if p := c.applyState.Load().phaseNow(); ctx.Err() == nil && (p == aborted || p == applied) {
 			return p.refusal()

@@ -159,7 +159,8 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 //
 // With a Store, Seal returns when the store has the entries and knows of the seal. If
 // that fails, Seal returns a StoreError beside the Final: the changeset is sealed all
-// the same, and another Seal tries again to tell the store.
+// the same, and another Seal tries again to tell the store. Entries that Resume has left
+// in the store are read, and kept: if that fails, the Final has none.
 //
 // Seal is lock-free, and with a Store blocking on that. It takes effect when the seal
 // bit is set.
@@ -168,6 +169,15 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
+	f, err := c.seal(ctx)
+	if err == nil && f.cut.left {
+		f.cut, err = c.fetch(ctx, f.cut)
+	}
+	return f, err
+}
+
+// seal is Seal, and leaves entries in the store that are there.
+func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
 	c.log.seal()
 	f := Final[E]{c.cut()}
 	if c.flusher != nil {
@@ -200,12 +210,36 @@ func (c *Changeset[E]) cut() *cut[E] {
 // the loop begins: those of every Record that returned before, and perhaps of others in
 // progress. Later loops yield the same entries first.
 //
+// A loop reads entries that Resume has left in the store from there, each time, unless
+// Seal has read them; Prune may forget them there. If the store fails, the loop panics
+// with a *StoreError: call Seal before, which returns that.
+//
 // Entries is lock-free. It takes effect, when a loop over it begins, as the reserved
 // slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		c.log.start().walk(c.cut().n, yield)
+		if _, err := c.walk(context.Background(), c.cut(), yield); err != nil {
+			panic(err)
+		}
 	}
+}
+
+// walk yields the entries of a cut, and reports whether it has come to the end. It fails
+// if they were left in the store, and that fails to yield them. Those that Prune has
+// forgotten there are no more.
+func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
+	from := c.log.start()
+	if m.left {
+		if more, err = c.loaded(ctx, yield); err != nil && c.ordinal < c.tracker.first.Load().ordinal {
+			return true, nil
+		}
+		return more, err
+	}
+	if m.final {
+		from.chunk = m.chunk
+	}
+	_, more = from.walk(m.n, yield)
+	return more, nil
 }
 
 // Len returns the number of entries that Entries would yield.
@@ -221,7 +255,7 @@ type Final[E any] struct {
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.cut == nil {
+	if f.cut == nil || f.cut.left {
 		return 0
 	}
 	return f.cut.live
@@ -230,7 +264,7 @@ func (f Final[E]) Len() int {
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.cut != nil {
+		if f.cut != nil && !f.cut.left {
 			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}

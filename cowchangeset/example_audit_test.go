@@ -55,7 +55,7 @@ func Example_auditTrail() {
 	}
 	j.Close()
 
-	report, err := journal.VerifyFrom(path, anchor)
+	report, err := journal.Verify(path, anchor)
 	fmt.Println(report.Entries, "events, unchanged:", err == nil)
 	// Output:
 	// 1 0 ann deletes order 7

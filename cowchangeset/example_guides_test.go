@@ -79,7 +79,7 @@ func Example_erasePersonalData() {
 		fmt.Println(e.Subject, keys.open(e))
 	}
 	j.Close()
-	report, err := journal.VerifyFrom(path, anchor)
+	report, err := journal.Verify(path, anchor)
 	fmt.Println(report.Entries, "entries, unchanged:", err == nil)
 	// Output:
 	// s-1 (erased)
@@ -113,7 +113,7 @@ func Example_backup() {
 	j.Close()
 	os.RemoveAll(path) // the disk is lost
 
-	report, err := journal.VerifyFrom(backup, anchor)
+	report, err := journal.Verify(backup, anchor)
 	fmt.Println(report.Entries, "entry, complete up to the anchor:", err == nil)
 	if err := os.CopyFS(path, os.DirFS(backup)); err != nil {
 		log.Fatal(err)

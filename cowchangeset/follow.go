@@ -13,7 +13,8 @@ import (
 // Follow cuts the changeset whenever something has come, as Entries does; so do not
 // follow large batches with many loops. Finding the first entry takes time in
 // proportion to from. With a Store, Follow may yield an entry before the store has it;
-// see Durable. Follow panics if ctx is nil.
+// see Durable. It reads what Resume has left in the store as Entries does. Follow panics
+// if ctx is nil.
 //
 // A loop body does not run while Follow sleeps, so that it cannot break out then, and
 // neither can the stop function of an iter.Pull: to end a Follow at any time, end ctx.
@@ -26,6 +27,12 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.cut() // LP(Follow)
+			if m.final && p.i == 0 {
+				if _, err := c.walk(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }); err != nil && ctx.Err() == nil {
+					panic(err)
+				}
+				return
+			}
 			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 			if !more || m.final {
 				return

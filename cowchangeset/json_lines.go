@@ -39,8 +39,9 @@ type jsonLine[E any] struct {
 // between.
 //
 // If a value cannot be encoded, the lines before it are written, and the error names
-// its receipt and wraps encoding/json's error. If w fails, the error wraps w's, and a
-// part of a line may have been written. WriteJSONLines panics if w is nil.
+// its receipt and wraps encoding/json's error; and so if entries that Resume has left in
+// the store cannot be read, with a *StoreError. If w fails, the error wraps w's, and a part
+// of a line may have been written. WriteJSONLines panics if w is nil.
 func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 	if w == nil {
 		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
@@ -53,18 +54,20 @@ func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 		return nil
 	}
 	encoder := json.NewEncoder(&lines) // which writes whole lines or nothing
-	for r, e := range t.All() {
+	var failed error
+	err := t.walk(func(r Receipt, e E) bool {
 		if err := encoder.Encode(jsonLine[E]{r.ChangesetID, r.Ordinal, r.Seq, e}); err != nil {
-			err = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", r.Seq, r.ChangesetID, r.Ordinal, err)
-			return errors.Join(err, flush())
+			failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", r.Seq, r.ChangesetID, r.Ordinal, err)
+			failed = errors.Join(failed, flush())
+		} else if lines.Len() >= exportBuffer {
+			failed = flush()
 		}
-		if lines.Len() >= exportBuffer {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
 	}
-	return flush()
+	return errors.Join(err, flush())
 }
 
 // ReadJSONLines yields the entries that WriteJSONLines wrote to r. If it fails, it

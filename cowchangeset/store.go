@@ -123,12 +123,22 @@ type Loader[E any] interface {
 	Load(ctx context.Context) iter.Seq2[Saved[E], error]
 }
 
+// EntryLoader is a Loader whose Load may leave out the entries of changesets that are
+// applied to the end or aborted. So Resume takes no longer the more of these there are.
+type EntryLoader[E any] interface {
+	// LoadEntries yields the entries of a changeset in the order of their Seq. If it fails,
+	// it yields the error and ends. A tracker calls it beside other methods, each time that
+	// somebody reads the changeset.
+	LoadEntries(ctx context.Context, id string) iter.Seq2[Entry[E], error]
+}
+
 // Saved is a changeset as a Loader yields it.
 type Saved[E any] struct {
 	Header
-	Entries []Entry[E] // in the order of Seq
-	Sealed  bool
-	Aborted bool
-	Reason  string // of Abort
-	Applied uint64 // as told to Applier
+	Entries  []Entry[E] // in the order of Seq
+	Manifest Manifest   // of entries that Load has left out: see EntryLoader; else zero
+	Sealed   bool
+	Aborted  bool
+	Reason   string // of Abort
+	Applied  uint64 // as told to Applier
 }

@@ -13,6 +13,7 @@ import (
 // many it has forgotten. IDs, and Trails taken afterwards, do not contain them; ordinals do not
 // change. The memory of a changeset is freed when nobody holds the changeset, or a
 // Trail or an earlier changeset that leads to it. A Final holds only its own entries.
+// Entries that Resume has left in the store may be forgotten there.
 //
 // With a Store, Prune stops at the first changeset that the store does not know
 // completely, and asks for another try. A store that is a Pruner is told soon

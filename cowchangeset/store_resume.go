@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 )
 
 // Resume returns a tracker with the contents that the Store had when the last tracker
 // ended: each changeset that was started, with its durable entries, their Seq and
-// receipts; and perhaps, at the end, one whose Start had failed.
+// receipts; and perhaps, at the end, one whose Start had failed. A store that is an
+// EntryLoader keeps the entries of changesets that are applied or aborted until somebody
+// reads them.
 //
 // The latest changeset goes on if it was not sealed; seal or abort it if its purpose
 // has ended with the process. Those before it are sealed, and Resume reports seals to
@@ -79,7 +82,11 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	if c.ordinal == 0 {
 		return nil, errors.New("its ordinal is 0")
 	}
-	if err := c.log.restore(saved.Entries); err != nil {
+	if saved.Manifest.Len > 0 {
+		if err := c.leave(saved); err != nil {
+			return nil, err
+		}
+	} else if err := c.log.restore(saved.Entries); err != nil {
 		return nil, err
 	}
 	m := c.log.cut()
@@ -109,6 +116,63 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	t.link(last).Store(c)
 	t.succeed(last, c)
 	return c, nil
+}
+
+// leave leaves the entries of a private changeset in the store.
+func (c *Changeset[E]) leave(saved Saved[E]) error {
+	_, ok := c.tracker.store.(EntryLoader[E])
+	m := saved.Manifest
+	switch {
+	case !ok:
+		return errors.New("its entries are left out, and the store is no EntryLoader")
+	case !saved.Aborted && saved.Applied != AllApplied || len(saved.Entries) > 0:
+		return errors.New("its Manifest is not of entries that may be left out")
+	case m.Last >= maxSeq || uint64(m.Len) > m.Last+1:
+		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
+	}
+	c.log.reserved.Store(m.Last + 1)
+	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true, left: true})
+	return nil
+}
+
+// loaded yields the entries that were left in the store, and reports whether it has come
+// to the end. It does not hand yield to the store: so loops over other changesets need
+// not allocate theirs.
+func (c *Changeset[E]) loaded(ctx context.Context, yield func(uint64, E) bool) (bool, error) {
+	next, stop := iter.Pull2(c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id))
+	defer stop()
+	for {
+		e, err, more := next()
+		switch {
+		case !more:
+			return true, nil
+		case err != nil:
+			return false, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
+		case !yield(e.Seq, e.Value):
+			return false, nil
+		}
+	}
+}
+
+// fetch reads the entries of m, which were left in the store, and returns the cut that
+// has them, which is the same for all.
+func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (*cut[E], error) {
+	var entries []Entry[E]
+	_, err := c.loaded(ctx, func(seq uint64, e E) bool {
+		entries = append(entries, Entry[E]{seq, e})
+		return true
+	})
+	l := new(log[E])
+	l.init()
+	if err == nil {
+		err = l.restore(entries)
+	}
+	if err != nil {
+		return m, err
+	}
+	l.seal()
+	c.log.decided.CompareAndSwap(m, l.cut())
+	return c.log.decided.Load(), nil
 }
 
 // maxSeq keeps the numbers of a store below the sealed bit.

@@ -1,6 +1,9 @@
 package cowchangeset
 
-import "iter"
+import (
+	"context"
+	"iter"
+)
 
 // Trail is everything that a tracker had recorded at one moment. It never changes, may
 // be copied, and may be used from many goroutines. The zero Trail is empty.
@@ -45,16 +48,24 @@ func (t Trail[E]) Len() int {
 	return n
 }
 
-// All yields the entries in order, each with its receipt.
+// All yields the entries in order, each with its receipt. It reads entries that Resume has
+// left in the store from there, and panics as Changeset.Entries does if that fails.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
-		for c := range t.changesets {
-			_, more := c.log.start().walk(t.cut(c).n, func(seq uint64, e E) bool { return yield(c.receipt(seq), e) })
-			if !more {
-				return
-			}
+		if err := t.walk(yield); err != nil {
+			panic(err)
 		}
 	}
+}
+
+// walk is All, and returns the error of the store.
+func (t Trail[E]) walk(yield func(Receipt, E) bool) error {
+	for c := range t.changesets {
+		if more, err := c.walk(context.Background(), t.cut(c), func(seq uint64, e E) bool { return yield(c.receipt(seq), e) }); !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // changesets yields those of the trail.

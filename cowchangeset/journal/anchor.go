@@ -42,7 +42,7 @@ func (w *witness) look(s *scanner) error {
 	switch {
 	case w.Line == s.start && s.read > 0: // the line before the first one
 		hash = s.before
-	case w.Line != s.lines:
+	case w.Line != s.number:
 		return nil
 	}
 	w.found = true
@@ -57,7 +57,7 @@ func (w *witness) missing(s *scanner) error {
 	switch {
 	case w.found || w.Line == 0:
 		return nil
-	case w.Line > s.lines:
+	case w.Line > s.number:
 		return s.corrupt(fmt.Sprintf("the journal ends here, and had a line %d", w.Line))
 	}
 	return ErrDropped

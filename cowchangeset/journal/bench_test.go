@@ -185,7 +185,7 @@ func BenchmarkJournalOpen(b *testing.B) {
 		must(b, j.Append(background, "1", changes(uint64(i*10), 10)))
 	}
 	must(b, j.Close())
-	report, err := journal.VerifyFrom(c.path, journal.Anchor{})
+	report, err := journal.Verify(c.path, journal.Anchor{})
 	must(b, err)
 	b.Run("entries=10000/impl=journal", func(b *testing.B) {
 		b.SetBytes(report.Bytes)
@@ -198,47 +198,71 @@ func BenchmarkJournalOpen(b *testing.B) {
 	})
 }
 
-// Opening a journal and resuming a tracker from it, which reads all of it twice. The
-// memory is what Go has from the system at the end: so run one of them at a time.
+// Opening a journal and resuming a tracker from it: of one changeset that is open, and of
+// many of which ten are neither applied nor aborted. The memory is what Go has from the
+// system at the end: so run one of them at a time.
 func BenchmarkJournalResume(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000, 10_000_000} {
-		for _, line := range []int{1, 64} {
-			b.Run(fmt.Sprintf("entries=%d/line=%d/impl=journal", n, line), func(b *testing.B) {
-				path := filepath.Join(b.TempDir(), "changes")
-				j, err := journal.Open[row](path, journal.Options{Sync: journal.SyncNever})
-				must(b, err)
-				must(b, j.Start(background, header{ID: "1", Ordinal: 1}))
-				all := make([]cowchangeset.Entry[row], line)
-				for seq := 0; seq < n; seq += line {
-					for i := range all {
-						all[i] = cowchangeset.Entry[row]{Seq: uint64(seq + i), Value: row{"users", "insert", fmt.Sprintf("user-%08d", seq+i), seq + i}}
-					}
-					must(b, j.Append(background, "1", all))
-				}
-				must(b, j.Close())
-				report, err := journal.VerifyFrom(path, journal.Anchor{})
-				must(b, err)
-				runtime.GC()
-				b.ResetTimer()
-				b.SetBytes(report.Bytes)
-				for range b.N {
-					j, err := journal.Open[row](path, journal.Options{})
+		for _, each := range []int{n, 100} {
+			for _, line := range []int{1, 64} {
+				b.Run(fmt.Sprintf("entries=%d/changesets=%d/line=%d/impl=journal", n, n/each, line), func(b *testing.B) {
+					path := filepath.Join(b.TempDir(), "changes")
+					resumable(b, path, n, each, line)
+					report, err := journal.Verify(path, journal.Anchor{})
 					must(b, err)
-					t, err := cowchangeset.Resume(background, cowchangeset.Config[row]{Store: j})
-					must(b, err)
-					if t.Trail().Len() < n {
-						b.Fatal(t.Trail().Len())
+					runtime.GC()
+					b.ResetTimer()
+					b.SetBytes(report.Bytes)
+					for range b.N {
+						j, err := journal.Open[row](path, journal.Options{})
+						must(b, err)
+						t, err := cowchangeset.Resume(background, cowchangeset.Config[row]{Store: j})
+						must(b, err)
+						if t.Trail().Len() < n {
+							b.Fatal(t.Trail().Len())
+						}
+						must(b, j.Close())
 					}
-					must(b, j.Close())
-				}
-				b.StopTimer()
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				b.ReportMetric(float64(m.Sys)/float64(report.Bytes), "memory/bytes")
-				b.ReportMetric(float64(report.Bytes)/float64(n), "bytes/entry")
-			})
+					b.StopTimer()
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					b.ReportMetric(float64(m.Sys)/float64(report.Bytes), "memory/bytes")
+					b.ReportMetric(float64(report.Bytes)/float64(n), "bytes/entry")
+				})
+			}
 		}
 	}
+}
+
+// resumable makes a journal of n entries, so many in each changeset and in a line. The last
+// changeset is open; of those before, every tenth part has one that is sealed and not
+// applied.
+func resumable(b *testing.B, path string, n, each, line int) {
+	j, err := journal.Open[row](path, journal.Options{Sync: journal.SyncNever})
+	must(b, err)
+	all := make([]cowchangeset.Entry[row], line)
+	previous := ""
+	for first := 0; first < n; first += each {
+		ordinal := uint64(first/each + 1)
+		id := fmt.Sprintf("01J9Z3NDEKTSV4RRFF%08d", ordinal)
+		must(b, j.Start(background, header{ID: id, Ordinal: ordinal, Previous: previous}))
+		seq := 0
+		for ; seq < each; seq += len(all) {
+			all = all[:min(line, each-seq)]
+			for i := range all {
+				all[i] = cowchangeset.Entry[row]{Seq: uint64(seq + i), Value: row{"users", "insert", fmt.Sprintf("user-%08d", first+seq+i), first + seq + i}}
+			}
+			must(b, j.Append(background, id, all))
+		}
+		all, previous = all[:line], id
+		if first+each < n {
+			must(b, j.Seal(background, id, cowchangeset.Manifest{Len: each, Last: uint64(each - 1)}))
+			if live := max(1, n/each/10); ordinal%uint64(live) > 0 {
+				must(b, j.Applied(background, id, cowchangeset.AllApplied))
+			}
+		}
+	}
+	must(b, j.Close())
 }
 
 // row is a small change.

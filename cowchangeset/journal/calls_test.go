@@ -93,7 +93,7 @@ func (m *model) abort(id, reason string) bool {
 	if c == nil && m.first > 1 && id != "" {
 		return true
 	}
-	if c == nil || !c.Sealed || c.Aborted && c.Reason != reason {
+	if c == nil || !c.Sealed || c.Aborted && c.Reason != reason || !c.Aborted && c.Applied == whole {
 		return false
 	}
 	c.Aborted, c.Reason = true, reason
@@ -105,7 +105,7 @@ func (m *model) applied(id string, next uint64) bool {
 	if c == nil && m.first > 1 && id != "" {
 		return true
 	}
-	if c == nil || !c.Sealed {
+	if c == nil || !c.Sealed || c.Aborted && next > c.Applied {
 		return false
 	}
 	c.Applied = max(c.Applied, next)
@@ -128,7 +128,7 @@ func (m *model) load() (all []saved) {
 	for n := m.first; n <= m.latest(); n++ {
 		all = append(all, *m.all[m.id(n)])
 	}
-	return all
+	return unnamed(all)
 }
 
 // FuzzCalls makes calls, one by one and in groups, on a journal of small segments
@@ -226,7 +226,7 @@ func calls(t *testing.T, program []byte) {
 		}
 	}
 	must(t, j.Close())
-	if _, err := journal.Verify(bytes.NewReader(disk.bytes())); err != nil {
+	if _, err := journal.VerifyOn(disk, journal.Anchor{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,7 @@
 //	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Change]{Store: j})
 //
 // A [Reader] reads a journal from elsewhere, also while it is written, and follows it.
-// [VerifyFrom] checks a journal, [Repair] takes damaged segments out, and the command in
+// [Verify] checks a journal, [Repair] takes damaged segments out, and the command in
 // cmd/journal does both for operators.
 //
 // # The files
@@ -34,7 +34,7 @@
 // prev is the hash of the line before it: for the first one, 64 zeros. So a change of
 // any byte shows, except of the last newline, which Open puts back. Two changes show
 // only against a [Journal.Hash] that was kept elsewhere: lines that were cut off from
-// the end at a newline, and a chain that somebody has made anew. Open, VerifyFrom and
+// the end at a newline, and a chain that somebody has made anew. Open, Verify and
 // the command check all that, and the shell can check the chain:
 //
 //	n=0
@@ -88,7 +88,7 @@
 //
 // Damage to a segment that has others behind it costs that segment. Repair takes it out,
 // and a line at the end of the journal says so, which is hashed as all lines are: nobody
-// takes a segment out unnoticed, and VerifyFrom reports the gap. What the segment said
+// takes a segment out unnoticed, and Verify reports the gap. What the segment said
 // is not known. So changesets that had begun before the next segment, and that no other
 // line finishes, become aborted: nothing is applied twice, and nothing is added to them.
 // If the segment is found in a backup, put it back: its lines are read again.

@@ -15,7 +15,7 @@ type Event[E any] struct {
 	Kind Kind
 
 	ChangesetID string
-	Ordinal     uint64 // of the changeset; 0 if that was started in a segment that is not there. Of Lost: of the last one that it may be about
+	Ordinal     uint64 // of the changeset; of Lost: see Gap
 	Previous    string // of Started: the ID of the changeset before it
 
 	Entries  []cowchangeset.Entry[E] // of Appended
@@ -61,7 +61,7 @@ func kindOf(o op) Kind {
 
 // eventOf returns the event of the last line that s has read. It runs user code.
 func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (e Event[E], err error) {
-	e = Event[E]{Line: s.lines, Hash: s.hash.String(), Kind: kindOf(l.op)}
+	e = Event[E]{Line: s.number, Hash: s.hash.String(), Kind: kindOf(l.op)}
 	switch l.op {
 	case opJournal:
 		e.Segment, e.Journal = s.state.segment, l.journal
@@ -80,6 +80,6 @@ func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (e Event[E]
 	if l.op == opSeal {
 		e.Manifest = cowchangeset.Manifest{Len: int(l.count), Last: l.last}
 	}
-	e.Entries, err = d.appendAll(nil, path, s.lines, l)
+	e.Entries, err = d.appendAll(nil, path, s.number, l)
 	return e, err
 }

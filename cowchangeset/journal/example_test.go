@@ -66,7 +66,7 @@ func Example() {
 
 // Anybody can check a journal, without the type of its entries, and see that what
 // was there earlier still is as it was.
-func ExampleVerifyFrom() {
+func ExampleVerify() {
 	dir, err := os.MkdirTemp("", "journal")
 	if err != nil {
 		log.Fatal(err)
@@ -83,10 +83,10 @@ func ExampleVerifyFrom() {
 	j.Append(ctx, "plan-7", []cowchangeset.Entry[string]{{Seq: 0, Value: "create bucket"}})
 	j.Close()
 
-	report, err := journal.VerifyFrom(path, anchor)
+	report, err := journal.Verify(path, anchor)
 	fmt.Println(report.Lines, "lines,", report.Changesets, "changeset,", report.Entries, "entry,", err)
 	anchor.Hash = strings.Repeat("0", 64)
-	_, err = journal.VerifyFrom(path, anchor)
+	_, err = journal.Verify(path, anchor)
 	fmt.Println(strings.Contains(err.Error(), "corrupt at line 2"))
 	// Output:
 	// 3 lines, 1 changeset, 1 entry, <nil>

@@ -30,8 +30,8 @@ func ReaderOn[E any](f Folder, o Options) (*Reader[E], error) {
 	return readerOf[E]("memory", o, func() (lister, error) { return f, nil })
 }
 
-// VerifyOn is VerifyFrom of a folder.
-func VerifyOn(f Folder, since Anchor) (Report, error) { return verifyFrom(f, since) }
+// VerifyOn is Verify of a folder.
+func VerifyOn(f Folder, since Anchor) (Report, error) { return verify(f, since) }
 
 // RepairOn and the others are Repair, Examine and Undo of a folder that nobody else uses.
 func RepairOn(f Folder) (Repaired, error) { return repair(f) }
@@ -48,7 +48,7 @@ func Directory(path string) Folder { return directory{path: path} }
 
 // Header is the first line of the first segment of a journal that OpenOn makes.
 func Header() []byte {
-	text, _ := (&line{op: opJournal, format: format, journal: TestIdentity, segment: 1}).encode(nil, 1, noHash())
+	text, _ := (&line{op: opJournal, format: format, journal: TestIdentity, segment: 1, before: 1}).encode(nil, 1, noHash())
 	return text
 }
 

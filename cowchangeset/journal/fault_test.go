@@ -116,12 +116,9 @@ func journalIs(m *memory, one, other []saved) error {
 	if err != nil {
 		return err
 	}
-	var got []saved
-	for s, err := range j.Load(background) {
-		if err != nil {
-			return err
-		}
-		got = append(got, s)
+	got, err := everything(j)
+	if err != nil {
+		return err
 	}
 	if text := fmt.Sprint(got); text != fmt.Sprint(one) && (other == nil || text != fmt.Sprint(other)) {
 		return fmt.Errorf("the file has %v, want %v or %v", got, one, other)

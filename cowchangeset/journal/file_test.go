@@ -41,7 +41,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func verify(path string) (journal.Report, error) { return journal.VerifyFrom(path, journal.Anchor{}) }
+func verify(path string) (journal.Report, error) { return journal.Verify(path, journal.Anchor{}) }
 
 // first returns the path of a journal's first segment.
 func first(path string) string { return filepath.Join(path, journal.SegmentName(1)) }

@@ -48,9 +48,8 @@ type file interface {
 // A segment is one file of a journal.
 type segment struct {
 	number uint64
-	size   int64  // how long it was; of the last one, how long its lines are: remains of a failed write may follow
-	header int64  // how long its first line is
-	last   uint64 // the largest ordinal of the changesets that its lines are about
+	size   int64 // how long it was; of the last one, how long its lines are: remains of a failed write may follow
+	header int64 // how long its first line is
 }
 
 const (

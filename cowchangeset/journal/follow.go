@@ -48,7 +48,7 @@ func (r *Reader[E]) events(ctx context.Context, method string, after int, live b
 	}
 	return loop(func(yield func(Event[E]) bool) error {
 		f := &follower{look: r.look, scanner: scan(nil, nil)}
-		f.live = live
+		f.waits = live
 		return r.follow(ctx, f, after, yield)
 	})
 }
@@ -63,11 +63,11 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case f.read == 1 && after > 0 && f.lines-1 > after:
+		case f.read == 1 && after > 0 && f.number-1 > after:
 			return ErrDropped
 		case l.journal != "" && r.options.identify(l.journal) != nil:
 			return r.options.identify(l.journal)
-		case f.lines <= after:
+		case f.number <= after:
 			return nil
 		}
 		e, err := eventOf(r.path, f.scanner, l, d)
@@ -79,24 +79,24 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 	// A doubtful look is repeated; only a writer, by progress or by taking lines back,
 	// makes it find something else. Where a whole line has lost its newline, nobody writes.
 	for doubted := 0; ; {
-		before := f.lines
+		before := f.number
 		err := f.catchUp(take) // LP(Events, Follow)
-		if f.lines > before {
+		if f.number > before {
 			doubted = 0
 		}
 		switch {
-		case err == nil && f.lines < after && !(f.live && f.torn > 0 && f.lines+1 == after):
+		case err == nil && f.scanner.number < after && !(f.waits && f.torn > 0 && f.number+1 == after):
 			return ErrRewound
-		case err == nil && !f.live:
+		case err == nil && !f.waits:
 			return nil
 		case err == nil:
 			doubted = 0
-		case !dubious(err) || f.whole || !f.live && doubted == 1 || doubted == doubts:
+		case !dubious(err) || f.fixed || !f.waits && doubted == 1 || doubted == doubts:
 			return err
 		default:
 			doubted++
 		}
-		if f.live && !pause(ctx, cmp.Or(r.options.PollInterval, defaultPoll)) {
+		if f.waits && !pause(ctx, cmp.Or(r.options.PollInterval, defaultPoll)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -117,24 +117,22 @@ type follower struct {
 	look func(since uint64) (*view, error)
 
 	// Where the next catchUp goes on: behind the last line that was taken.
-	number uint64 // of the segment; 0 before the first
-	next   int64  // in that
+	segment uint64 // 0 before the first
+	next    int64  // in that
 }
 
 // catchUp calls each with the lines that are there now and were not taken yet.
 func (f *follower) catchUp(each func(*line) error) error {
-	v, err := f.look(f.number)
+	v, err := f.look(f.segment)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	in := &stream{from: v, files: v.files, live: true}
-	defer in.close()
+	defer f.close()
+	f.from, f.files, f.at, f.live, f.ended = v, slices.Clone(v.files), -1, true, false
 	gone := false
-	if f.read == 0 {
-		f.files = slices.Clone(v.files)
-	} else {
-		if gone, err = f.resume(v, in); err != nil {
+	if f.read > 0 {
+		if gone, err = f.resume(v); err != nil {
 			return err
 		}
 		if !gone && len(v.files) == 1 && v.files[0].size == f.next {
@@ -142,8 +140,6 @@ func (f *follower) catchUp(each func(*line) error) error {
 			return f.missing()
 		}
 	}
-	f.blocks, f.block, f.ended = &blocks{r: in, ahead: true, number: f.lines, hash: f.hash}, nil, false
-	defer f.close()
 	for {
 		l, err := f.scanner.next()
 		if err == io.EOF {
@@ -155,11 +151,11 @@ func (f *follower) catchUp(each func(*line) error) error {
 		if err != nil {
 			return err
 		}
-		if gone && f.jumped {
+		if n := len(f.state.holes); gone && n > 0 && f.state.holes[n-1].segment+1 == l.segment {
 			return ErrDropped
 		}
 		gone = false
-		f.number, f.next = f.files[f.at].number, f.size
+		f.segment, f.next = f.files[f.at].number, f.size
 		if err := each(l); err != nil {
 			return err
 		}
@@ -173,35 +169,28 @@ func dubious(err error) bool {
 	return errors.As(err, &corrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
-// resume makes in begin where the last catchUp ended. It reports whether the segment of
-// that place is gone.
+// resume opens the segment in which the last catchUp ended. It reports whether that is gone.
 //
 // The text before that place must be the end of the line that was taken last. Its hash
 // is of all lines up to there: if there is another line, some were taken back, however
 // long the file has become.
-func (f *follower) resume(v *view, in *stream) (gone bool, err error) {
-	f.at, f.size = 0, f.next
+func (f *follower) resume(v *view) (gone bool, err error) {
 	switch {
 	case len(v.files) == 0:
 		return false, ErrRewound
-	case v.files[0].number > f.number:
-		f.files = append([]segment{{number: f.number, size: f.next}}, v.files...)
+	case v.files[0].number > f.segment:
+		f.whole = true
 		return true, nil
 	}
-	f.files = slices.Clone(v.files)
-	end := append(f.hash[:], lineEnd+"\n"...)
-	if in.file, err = v.Open(v.files[0].name()); err != nil {
+	if err := f.open(0, f.next, f.scanner.number, f.hash); err != nil {
 		return false, err
 	}
-	in.at = f.next
+	f.size = f.next
 	if f.next > v.files[0].size { // though it may have that again by now
 		return false, ErrRewound
 	}
-	text := make([]byte, len(end))
-	if _, err = in.file.ReadAt(text, f.next-int64(len(text))); err == io.EOF {
-		err = nil // it is the end of the file, or that has become shorter just now
-	}
-	if err == nil && string(text) != string(end) {
+	same, err := ends(f.file, f.next, f.hash)
+	if err == nil && !same {
 		err = ErrRewound
 	}
 	return false, err

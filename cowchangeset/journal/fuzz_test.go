@@ -57,7 +57,7 @@ func chained(text []byte) []byte {
 }
 
 func tryOpen(t *testing.T, text []byte) {
-	report, verdict := journal.Verify(bytes.NewReader(text))
+	report, verdict := verifyText(text)
 	m := holding(slices.Clone(text))
 	j, err := journal.OpenOn[any](m, journal.Options{})
 	if (err == nil) != (verdict == nil) && len(text) > 0 {
@@ -83,7 +83,7 @@ func tryOpen(t *testing.T, text []byte) {
 	}
 	must(t, j.Close())
 	opened = m.bytes()
-	report, err = journal.Verify(bytes.NewReader(opened))
+	report, err = verifyText(opened)
 	if err != nil || report.Torn != 0 || report.Bytes != int64(len(opened)) {
 		t.Errorf("after Open: %+v, %v", report, err)
 	}

@@ -312,7 +312,7 @@ func TestMisuse(t *testing.T) {
 		for range 3 {
 			must(t, <-appended)
 		}
-		report, err := journal.Verify(bytes.NewReader(m.bytes()))
+		report, err := journal.VerifyOn(m, journal.Anchor{})
 		must(t, err)
 		if report.Lines != 6 || report.Entries != 3 || report.Changesets != 3 {
 			t.Errorf("%+v", report)

@@ -42,15 +42,42 @@ func open[E any](t testing.TB, path string) *journal.Journal[E] {
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "changes.journal") }
 
 // load returns all that a journal has.
-func load[E any](t testing.TB, j *journal.Journal[E]) (all []cowchangeset.Saved[E]) {
+func load[E any](t testing.TB, j *journal.Journal[E]) []cowchangeset.Saved[E] {
 	t.Helper()
+	all, err := everything(j)
+	must(t, err)
+	return all
+}
+
+// everything returns all that a journal has, also the entries that Load leaves out.
+func everything[E any](j *journal.Journal[E]) (all []cowchangeset.Saved[E], err error) {
 	for s, err := range j.Load(background) {
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
+		}
+		if finished := s.Aborted || s.Applied == cowchangeset.AllApplied; s.Manifest.Len > 0 && (!finished || s.Entries != nil) {
+			return nil, fmt.Errorf("it leaves out entries of %+v", s)
+		}
+		var entries []cowchangeset.Entry[E]
+		for e, err := range j.LoadEntries(background, s.ID) {
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, e)
+		}
+		if s.Manifest.Len > 0 {
+			s.Entries, s.Manifest = entries, cowchangeset.Manifest{}
+		} else if n := len(s.Entries); len(entries) < n || !reflect.DeepEqual(s.Entries, entries[:n:n]) && n > 0 {
+			return nil, fmt.Errorf("of %+v, it loads entries %+v", s, entries)
 		}
 		all = append(all, s)
 	}
-	return all
+	return all, nil
+}
+
+// verifyText verifies the first segment of a journal.
+func verifyText(text []byte) (journal.Report, error) {
+	return journal.VerifyOn(holding(text), journal.Anchor{})
 }
 
 func must(t testing.TB, err error) {
@@ -114,8 +141,16 @@ func prune(before uint64) step {
 	return step{fmt.Sprintf("prune %d", before),
 		func(j *journal.Journal[any]) error { return j.Prune(background, before) },
 		func(all []saved) []saved {
-			return slices.DeleteFunc(slices.Clone(all), func(s saved) bool { return s.Ordinal < before })
+			return unnamed(slices.DeleteFunc(slices.Clone(all), func(s saved) bool { return s.Ordinal < before }))
 		}}
+}
+
+// unnamed forgets what a pruned changeset was called.
+func unnamed(all []saved) []saved {
+	if len(all) > 0 {
+		all[0].Previous = ""
+	}
+	return all
 }
 
 // at changes the changeset with an ID, in a copy.

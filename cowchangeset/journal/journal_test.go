@@ -25,7 +25,7 @@ func TestRoundTrip(t *testing.T) {
 		if !m.durable() {
 			t.Errorf("%s returned before its line was durable", s.name)
 		}
-		report, err := journal.Verify(strings.NewReader(string(m.bytes())))
+		report, err := journal.VerifyOn(m, journal.Anchor{})
 		must(t, err)
 		if report.Lines != i+2 || report.Bytes != int64(len(m.bytes())) || report.Torn != 0 {
 			t.Errorf("after %s: %+v", s.name, report)
@@ -34,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 	must(t, j.Close())
 	j = on(t, m)
 	equal(t, load(t, j), all)
-	report, err := journal.Verify(strings.NewReader(string(m.bytes())))
+	report, err := journal.VerifyOn(m, journal.Anchor{})
 	must(t, err)
 	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.bytes()), report.Hash+"\"}\n") {
 		t.Errorf("%+v", report)

@@ -30,7 +30,9 @@ type line struct {
 	op op
 	id string // of a changeset; of the latest one, in a header
 
-	ordinal  uint64 // of a start; of the latest changeset, in a header, and of a gap: at the header behind it
+	at, end uint64 // where it is in its segment: not in the text
+
+	ordinal  uint64 // of a start; of the latest changeset, in a header; of a gap: see state.lose
 	previous string // the ID of the changeset before that
 
 	entries []byte  // of an append: JSON objects with commas between them
@@ -41,12 +43,14 @@ type line struct {
 
 	reason string // of an abort; of a gap: what was wrong with the segment
 	next   uint64 // of an applied
-	before uint64 // of a prune: the ordinal of the first changeset that is kept
+	before uint64 // of a prune and a header: the ordinal of the first changeset that is kept
 
 	// These are of a header.
-	format  uint64
-	journal string // the journal's identity
-	segment uint64 // 1 is the first; of a gap: the one that is missing
+	format     uint64
+	journal    string // the journal's identity
+	segment    uint64 // 1 is the first; of a gap: the one that is missing
+	gaps       []Gap  // all that were declared
+	changesets []changeset
 
 	sum string // of a gap: the SHA-256 of the segment's file; empty if there was none
 }
@@ -61,7 +65,9 @@ type entry struct {
 type fielder interface {
 	number(key string, n *uint64)
 	text(key string, s *string)
-	list(l *line) // the entries
+	flag(key string, b *bool)
+	list(l *line)       // the entries
+	checkpoint(l *line) // the gaps and the changesets
 }
 
 // fields has f go through the fields of the line between its op and prev, in
@@ -75,6 +81,8 @@ func (l *line) fields(f fielder) {
 		f.number("ordinal", &l.ordinal)
 		f.text("id", &l.id)
 		f.text("previous", &l.previous)
+		f.number("before", &l.before)
+		f.checkpoint(l)
 	case opStart:
 		f.text("id", &l.id)
 		f.number("ordinal", &l.ordinal)
@@ -100,6 +108,28 @@ func (l *line) fields(f fielder) {
 		f.text("sha256", &l.sum)
 		f.text("reason", &l.reason)
 	}
+}
+
+// fields is line.fields for a gap in a header, but for its first field.
+func (g *Gap) fields(f fielder) {
+	f.number("ordinal", &g.Ordinal)
+	f.text("sha256", &g.SHA256)
+	f.text("reason", &g.Reason)
+}
+
+// fields is line.fields for a changeset in a header, but for its first field.
+func (c *changeset) fields(f fielder) {
+	f.text("id", &c.id)
+	f.number("len", &c.count)
+	f.number("last", &c.last)
+	f.flag("sealed", &c.sealed)
+	f.flag("aborted", &c.aborted)
+	f.text("reason", &c.reason)
+	f.number("applied", &c.applied)
+	f.number("segment", &c.from.segment)
+	f.number("offset", &c.from.offset)
+	f.number("through", &c.to.segment)
+	f.number("end", &c.to.offset)
 }
 
 // A digest is a hash as a line has it, in hexadecimal.
@@ -168,6 +198,38 @@ func (e *encoder) text(key string, s *string) {
 	e.b = appendQuoted(e.b, *s)
 }
 
+func (e *encoder) flag(key string, b *bool) {
+	e.key(key)
+	e.b = strconv.AppendBool(e.b, *b)
+}
+
+func (e *encoder) checkpoint(l *line) {
+	e.key("gaps")
+	e.objects(segmentKey, len(l.gaps), func(i int) (uint64, interface{ fields(fielder) }) {
+		return l.gaps[i].Segment, &l.gaps[i]
+	})
+	e.key("changesets")
+	e.objects(ordinalKey, len(l.changesets), func(i int) (uint64, interface{ fields(fielder) }) {
+		return l.changesets[i].ordinal, &l.changesets[i]
+	})
+}
+
+// objects writes a list of objects that begin with a number.
+func (e *encoder) objects(key string, n int, object func(i int) (uint64, interface{ fields(fielder) })) {
+	e.b = append(e.b, '[')
+	for i := range n {
+		if i > 0 {
+			e.b = append(e.b, ',')
+		}
+		number, o := object(i)
+		e.b = append(e.b, key...)
+		e.b = strconv.AppendUint(e.b, number, 10)
+		o.fields(e)
+		e.b = append(e.b, '}')
+	}
+	e.b = append(e.b, ']')
+}
+
 func (e *encoder) list(l *line) {
 	e.key("entries")
 	e.b = append(e.b, '[')
@@ -175,8 +237,12 @@ func (e *encoder) list(l *line) {
 	e.b = append(e.b, ']')
 }
 
-// The text in an entry around its seq and its value.
+// The text in front of the first number of a gap and of a changeset in a header, and in
+// an entry around its seq and its value.
 const (
+	segmentKey = `{"segment":`
+	ordinalKey = `{"ordinal":`
+
 	seqKey   = `{"seq":`
 	valueKey = `,"value":`
 )

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -12,9 +13,10 @@ import (
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
-// parent directory must exist. Open reads and checks all of the journal. It removes
-// bytes after the last newline, as those of a write that was cut off; see Recovered. If
-// anything else is not as a journal has written it, Open returns a *CorruptError and
+// parent directory must exist. Open reads and checks the last segment and the headers of
+// all others, which say what these have, and how they end; see Verify. It removes bytes
+// after the last newline, as those of a write that was cut off; see Recovered. If anything
+// else that it reads is not as a journal has written it, Open returns a *CorruptError and
 // changes nothing; see Repair.
 //
 // Only the owner can read and write the files that Open makes. A later segment has the
@@ -183,7 +185,7 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 	return nil
 }
 
-// recover reads all segments, removes the remains of a crash, and makes everything
+// recover reads what it needs of the segments, removes the remains of a crash, and makes everything
 // durable. It changes nothing in a journal that is corrupt.
 //
 // The lines that it has read may be in the kernel's memory only: the process that wrote
@@ -197,16 +199,14 @@ func (g *log) recover() error {
 	if len(files) == 0 {
 		return g.create(litter, strange)
 	}
-	s, end := scanFiles(g.folder, files)
-	err = s.all(nil)
-	end()
+	s, err := survey(context.Background(), g.folder, files, true)
 	if err != nil {
 		return err
 	}
 	if err := g.options.identify(s.state.journal); err != nil {
 		return err
 	}
-	g.state, g.segments, g.lines, g.hash, g.torn = s.state, s.files, s.lines, s.hash, s.torn
+	g.state, g.segments, g.lines, g.hash, g.torn = s.state, s.files, s.number, s.hash, s.torn
 	g.active().size = s.size
 	if err := g.clean(litter); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (g *log) recover() error {
 
 // mend removes the torn tail, and gives the last line the newline that it lost.
 func (g *log) mend(s *scanner) error {
-	if s.whole {
+	if s.fixed {
 		if err := g.file.Truncate(s.size - 1); err != nil {
 			return err
 		}

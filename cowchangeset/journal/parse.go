@@ -14,6 +14,8 @@ type parser struct {
 	why  string            // why the line is not one, once it is not
 	ids  map[string]string // strings that were made of IDs, to be used again
 
+	quoted []byte // for text alone
+
 	decodes bool // values are decoded afterwards, which says if they are none
 
 	values []entry // of the lines so far; its user resets it
@@ -130,7 +132,14 @@ func (p *parser) text(key string, s *string) {
 	p.rest = p.rest[n:]
 	text, ok := p.ids[string(quoted)]
 	if !ok {
-		if json.Unmarshal(quoted, &text) != nil || string(appendQuoted(nil, text)) != string(quoted) || !utf8.Valid(quoted) {
+		if !utf8.Valid(quoted) || bytes.IndexByte(quoted, '\\') >= 0 && json.Unmarshal(quoted, &text) != nil {
+			p.fail()
+			return
+		}
+		if text == "" {
+			text = string(quoted[1 : n-1])
+		}
+		if p.quoted = appendQuoted(p.quoted[:0], text); string(p.quoted) != string(quoted) {
 			p.fail()
 			return
 		}
@@ -142,6 +151,42 @@ func (p *parser) text(key string, s *string) {
 		}
 	}
 	*s = text
+}
+
+func (p *parser) flag(key string, b *bool) {
+	p.key(key)
+	if *b = bytes.HasPrefix(p.rest, []byte("true")); *b {
+		p.expect("true")
+	} else {
+		p.expect("false")
+	}
+}
+
+func (p *parser) checkpoint(l *line) {
+	p.key("gaps")
+	p.objects(segmentKey, func(segment uint64) {
+		l.gaps = append(l.gaps, Gap{Segment: segment})
+		l.gaps[len(l.gaps)-1].fields(p)
+	})
+	p.key("changesets")
+	p.objects(ordinalKey, func(ordinal uint64) {
+		l.changesets = append(l.changesets, changeset{ordinal: ordinal})
+		l.changesets[len(l.changesets)-1].fields(p)
+	})
+}
+
+// objects reads a list of objects that begin with a number.
+func (p *parser) objects(key string, object func(number uint64)) {
+	p.expect("[")
+	for more := !bytes.HasPrefix(p.rest, []byte("]")); more && p.why == ""; {
+		p.expect(key)
+		object(p.uint())
+		p.expect("}")
+		if more = bytes.HasPrefix(p.rest, []byte(",")); more {
+			p.expect(",")
+		}
+	}
+	p.expect("]")
 }
 
 func (p *parser) list(l *line) {

@@ -29,15 +29,7 @@ func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 // upTo returns the ordinal below which all changesets may be forgotten, and are asked
 // to be.
 func (s *state) upTo(before uint64) uint64 {
-	n := max(s.first, s.oldest())
-	for ; n < min(before, s.latest); n++ {
-		if c := s.at(n); c != nil {
-			if c = s.find(c.id); !c.sealed {
-				break
-			}
-		}
-	}
-	return n
+	return max(s.first, s.until(min(before, s.latest), func(c *changeset) bool { return c.sealed }))
 }
 
 // drop removes the segments at the beginning that are about pruned changesets only. The
@@ -55,7 +47,7 @@ func (g *log) drop() error {
 		}
 		g.mu.Lock()
 		oldest := g.segments[0]
-		idle := len(g.segments) > 1 && oldest.last < g.state.first && g.loading == 0
+		idle := len(g.segments) > 1 && oldest.number < g.state.needed() && g.loading == 0
 		g.mu.Unlock()
 		if !idle {
 			return nil

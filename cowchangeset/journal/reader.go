@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -65,10 +66,11 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 }
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
-// the loop begins, in the order of their ordinals. If segments were lost, ordinals may be
-// missing, and entries: see Repair. If it fails, it yields the error and
-// ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It reads the
-// files twice, and checks all of them first. Changesets panics if ctx is nil.
+// the loop begins, in the order of their ordinals and with their entries. If segments were
+// lost, ordinals may be missing, and entries: see Repair. If it fails, it yields the error
+// and ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It first
+// reads the last segment and the headers of all, and then each changeset before it yields
+// that. Changesets panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -76,26 +78,26 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 	return loop(func(yield func(cowchangeset.Saved[E]) bool) error { return r.load(ctx, nil, yield) })
 }
 
-// Changeset returns the changeset with an ID, or ErrNotFound. It reads the files twice,
-// and decodes the entries of this changeset only. It panics if ctx is nil.
+// Changeset returns the changeset with an ID, or ErrNotFound. It reads the last segment,
+// the headers of all, and the changeset. It panics if ctx is nil.
 //
 // Changeset is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Saved[E], error) {
 	needContext(ctx, "Changeset")
-	return r.one(ctx, strconv.Quote(id), func(c changeset) bool { return c.id == id })
+	return r.one(ctx, strconv.Quote(id), func(c *changeset) bool { return c.id == id })
 }
 
-// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads the files
-// twice, and decodes the entries of this changeset only. It panics if ctx is nil.
+// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads what
+// Changeset does. It panics if ctx is nil.
 //
 // ChangesetAt is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) ChangesetAt(ctx context.Context, ordinal uint64) (cowchangeset.Saved[E], error) {
 	needContext(ctx, "ChangesetAt")
-	return r.one(ctx, fmt.Sprintf("ordinal %d", ordinal), func(c changeset) bool { return c.ordinal == ordinal })
+	return r.one(ctx, fmt.Sprintf("ordinal %d", ordinal), func(c *changeset) bool { return c.ordinal == ordinal })
 }
 
 // one returns the changeset that is wanted, or an error that says which one is not there.
-func (r *Reader[E]) one(ctx context.Context, which string, wanted func(changeset) bool) (found cowchangeset.Saved[E], err error) {
+func (r *Reader[E]) one(ctx context.Context, which string, wanted func(*changeset) bool) (found cowchangeset.Saved[E], err error) {
 	err = r.load(ctx, wanted, func(s cowchangeset.Saved[E]) bool {
 		found = s
 		return false
@@ -113,7 +115,7 @@ func (r *Reader[E]) one(ctx context.Context, which string, wanted func(changeset
 //
 // The remains of a failed write, which its writer takes back between two looks, do not
 // fit together. So damage counts if a second look finds the same.
-func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
+func (r *Reader[E]) load(ctx context.Context, wanted func(*changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
 	begun := false
 	var was CorruptError
 	for {
@@ -133,7 +135,7 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 				return err
 			}
 			defer v.close()
-			if _, err := r.survey(ctx, v); err != nil {
+			if _, err := r.survey(ctx, v, false); err != nil {
 				return err
 			}
 			return ErrRewound
@@ -143,51 +145,53 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 }
 
 // pass yields the changesets that are wanted, as far as it gets.
-func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
+func (r *Reader[E]) pass(ctx context.Context, wanted func(*changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
 	v, err := r.look(0) // LP(Changesets, Changeset, ChangesetAt): when the files are open
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	s, err := r.survey(ctx, v)
+	s, err := r.survey(ctx, v, true)
 	if err != nil {
 		return err
 	}
 	last := &s.files[len(s.files)-1]
-	if last.size = s.size; s.whole { // but for its newline
+	if last.size = s.size; s.fixed { // but for its newline
 		last.size--
 	}
-	c := cutOf(r.path, v, r.options, s.state, s.state.all(), s.files, s.hash)
-	for i, is := range c.list {
-		if wanted != nil && wanted(is) {
-			switch {
-			case i > 0 && c.list[i-1].ordinal+1 == is.ordinal:
-				c.previous = c.list[i-1].id
-			case i > 0:
-				c.previous = is.previous
-			}
-			c.list, wanted = c.list[i:i+1], nil
-			break
-		}
-	}
+	list := s.state.list
 	if wanted != nil {
-		return nil
+		list = slices.DeleteFunc(slices.Clone(list), func(c *changeset) bool { return !wanted(c) })
 	}
-	return loadAll(ctx, c, yield)
+	c := cutOf(r.path, v, r.options, s.state, list, s.files)
+	return loadAll(ctx, c, func(changeset) bool { return true }, yield)
 }
 
-// survey reads all lines once.
-func (r *Reader[E]) survey(ctx context.Context, v *view) (*scanner, error) {
-	s, end := scanFiles(v, v.files)
-	defer end()
+// survey reads the headers of all segments and the last segment, or all lines. If it finds
+// damage in the former, it reads all lines to say where it is.
+func (r *Reader[E]) survey(ctx context.Context, v *view, skims bool) (*scanner, error) {
+	s, err := survey(ctx, v, v.files, skims)
+	if err == nil {
+		err = r.options.identify(s.state.journal)
+	}
+	return s, err
+}
+
+// survey reads segments. If it skims and finds damage, it reads all to name the first.
+func survey(ctx context.Context, from source, files []segment, skims bool) (*scanner, error) {
+	s := scan(from, files)
+	s.skims = skims
 	err := s.all(func(*scanner) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return nil
 	})
-	if err == nil {
-		err = r.options.identify(s.state.journal)
+	s.close()
+	if corrupt := new(CorruptError); skims && errors.As(err, &corrupt) {
+		if all, first := survey(ctx, from, files, false); first != nil {
+			return all, first
+		}
 	}
 	return s, err
 }

@@ -106,7 +106,7 @@ func (g *glimpse) Open(name string) (journal.File, error) {
 	return g.memory.Open(name)
 }
 
-// Nor does VerifyFrom take it for damage. What two looks find is.
+// Nor does Verify take it for damage. What two looks find is.
 func TestVerifyRewound(t *testing.T) {
 	text, _, _ := told(t)
 	bad := slices.Clone(text)

@@ -124,7 +124,7 @@ func TestStressReaders(t *testing.T) {
 			if _, err := r.ChangesetAt(background, before); err != nil && !errors.Is(err, journal.ErrNotFound) {
 				t.Error(err)
 			}
-			if _, err := journal.VerifyFrom(path, journal.Anchor{}); err != nil {
+			if _, err := journal.Verify(path, journal.Anchor{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -56,7 +56,7 @@ func prunedStory(t testing.TB) (m *memory, all []saved) {
 	states := tell(t, j, story())
 	must(t, j.Prune(background, 2))
 	must(t, j.Close())
-	return m, states[len(states)-1][1:]
+	return m, unnamed(states[len(states)-1][1:])
 }
 
 // A Reader finds what a Journal that is open beside it has, after each call.
@@ -80,7 +80,7 @@ func TestReaderBeside(t *testing.T) {
 		}
 	}
 	must(t, j.Prune(background, 2))
-	equal(t, collect(t, r.Changesets(background)), all[1:])
+	equal(t, collect(t, r.Changesets(background)), unnamed(slices.Clone(all[1:])))
 	for _, err := range []error{second(r.Changeset(background, "A")), second(r.Changeset(background, "none")), second(r.ChangesetAt(background, 0)), second(r.ChangesetAt(background, 9))} {
 		if !errors.Is(err, journal.ErrNotFound) {
 			t.Error(err)
@@ -140,13 +140,13 @@ func TestEvents(t *testing.T) {
 		{Kind: journal.Started, ChangesetID: "lost", Ordinal: 2, Previous: "A"},
 		{Kind: journal.Started, ChangesetID: odd, Ordinal: 2, Previous: "A"},
 		{Kind: journal.Appended, ChangesetID: odd, Ordinal: 2, Entries: []entry{item(5, "é\u2028")}},
-		{Kind: journal.Sealed, ChangesetID: "A", Manifest: manifest(3, 7)},
+		{Kind: journal.Sealed, ChangesetID: "A", Ordinal: 1, Manifest: manifest(3, 7)},
 		{Kind: journal.Started, ChangesetID: "C", Ordinal: 3, Previous: odd},
-		{Kind: journal.Applied, ChangesetID: "A", Next: 2},
+		{Kind: journal.Applied, ChangesetID: "A", Ordinal: 1, Next: 2},
 		{Kind: journal.Appended, ChangesetID: "C", Ordinal: 3, Entries: []entry{item(0, "x")}},
 		{Kind: journal.Rotated, Segment: 3, Journal: "test"},
 		{Kind: journal.Sealed, ChangesetID: odd, Ordinal: 2, Manifest: manifest(1, 5)},
-		{Kind: journal.Applied, ChangesetID: "A", Next: cowchangeset.AllApplied},
+		{Kind: journal.Applied, ChangesetID: "A", Ordinal: 1, Next: cowchangeset.AllApplied},
 		{Kind: journal.Aborted, ChangesetID: odd, Ordinal: 2, Reason: "a \"reason\"\n"},
 		{Kind: journal.Sealed, ChangesetID: "C", Ordinal: 3, Manifest: manifest(1, 0)},
 		{Kind: journal.Aborted, ChangesetID: "C", Ordinal: 3},

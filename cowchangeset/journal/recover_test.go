@@ -42,7 +42,7 @@ func TestEveryPrefix(t *testing.T) {
 		}
 		good := ends[whole-1] // which is n+1 if only the newline is missing
 		torn := int64(max(0, n-good))
-		report, err := journal.Verify(bytes.NewReader(text[:n]))
+		report, err := verifyText(text[:n])
 		if err != nil || report.Lines != whole || report.Bytes != int64(good) || report.Torn != torn {
 			t.Fatalf("%d bytes: %+v, %v", n, report, err)
 		}
@@ -137,7 +137,7 @@ func TestEveryFlip(t *testing.T) {
 			if flip != 1 {
 				continue
 			}
-			report, err := journal.Verify(bytes.NewReader(bad))
+			report, err := verifyText(bad)
 			if !errors.As(err, &corrupt) || corrupt.Line != line || report.Lines != line-1 || report.Bytes != int64(offset) {
 				t.Fatalf("byte %d, flip %x: %+v, %v", i, flip, report, err)
 			}
@@ -166,7 +166,7 @@ func TestLinesMoved(t *testing.T) {
 	lines = lines[:len(lines)-1]
 	check := func(what string, line int, why string, lines ...string) {
 		t.Helper()
-		_, err := journal.Verify(strings.NewReader(strings.Join(lines, "")))
+		_, err := verifyText([]byte(strings.Join(lines, "")))
 		var corrupt *journal.CorruptError
 		if !errors.As(err, &corrupt) || corrupt.Line != line || !strings.Contains(corrupt.Reason, why) {
 			t.Errorf("%s: %v, want line %d, %s", what, err, line, why)
@@ -200,11 +200,12 @@ func TestForged(t *testing.T) {
 		lines []string // after the header and a start of A
 	}{
 		{"unknown op", []string{`"op":"more","id":"A"`}},
-		{"segment 1 comes after segment 1", []string{`"op":"journal","format":1,"journal":"test","segment":1,"ordinal":1,"id":"A","previous":""`}},
-		{"it goes on from changeset 0", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":0,"id":"","previous":""`}},
-		{"it goes on from changeset 1, \"B\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"B","previous":""`}},
-		{"the segment is of journal \"Y\", and not \"test\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"A","previous":""`,
-			`"op":"journal","format":1,"journal":"Y","segment":3,"ordinal":1,"id":"A","previous":""`}},
+		{"the file is named as segment 2", []string{`"op":"journal","format":1,"journal":"test","segment":1,"ordinal":1,"id":"A","previous":"","before":1,"gaps":[],"changesets":[]`}},
+		{"it goes on from changeset 0", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[]`}},
+		{"it goes on from changeset 1, \"B\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"B","previous":"","before":1,"gaps":[],"changesets":[]`}},
+		{"the segment is of journal \"Y\", and not \"test\"", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"A","previous":"","before":1,"gaps":[],"changesets":[{"ordinal":1,"id":"A","len":0,"last":0,"sealed":false,"aborted":false,"reason":"","applied":0,"segment":1,"offset":285,"through":1,"end":285}]`,
+			`"op":"journal","format":1,"journal":"Y","segment":3,"ordinal":1,"id":"A","previous":"","before":1,"gaps":[],"changesets":[]`}},
+		{"its checkpoint is not what the lines before it say", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1,"id":"A","previous":"","before":1,"gaps":[],"changesets":[]`}},
 		{"changeset 1 is not sealed", []string{`"op":"start","id":"B","ordinal":2,"previous":"A"`, `"op":"prune","before":2`}},
 		{"the latest changeset is 1", []string{`"op":"prune","before":2`}},
 		{"it says nothing new", []string{`"op":"prune","before":1`}},
@@ -227,7 +228,7 @@ func TestForged(t *testing.T) {
 		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":4,"value":1},{"seq":5,"value":1}]`}},
 		{"it says nothing new", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":3,"value":1},{"seq":4,"value":1}]`}},
 		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"seq":4611686018427387904,"value":1}]`}},
-		{"no such header can be", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1099511627777,"id":"A","previous":""`}},
+		{"it goes on from changeset 1099511627777", []string{`"op":"journal","format":1,"journal":"test","segment":2,"ordinal":1099511627777,"id":"A","previous":"","before":1,"gaps":[],"changesets":[]`}},
 		{"append of changeset \"B\": it was not started", []string{`"op":"append","id":"B","entries":[{"seq":4,"value":1}]`}},
 		{"seal of changeset \"A\": the manifest says", []string{`"op":"seal","id":"A","len":1,"last":0`}},
 		{"it says nothing new", []string{`"op":"seal","id":"A","len":0,"last":0`, `"op":"seal","id":"A","len":0,"last":0`}},
@@ -242,7 +243,15 @@ func TestForged(t *testing.T) {
 		for _, line := range append([]string{`"op":"start","id":"A","ordinal":1,"previous":""`}, tt.lines...) {
 			bodies = append(bodies, fmt.Sprintf(`{"line":%d,%s,"prev":"%x"`, len(bodies)+1, line, sha256.Sum256([]byte(bodies[len(bodies)-1]))))
 		}
-		_, err := journal.Verify(bytes.NewReader(chain(bodies...)))
+		m := &memory{}
+		for _, line := range bytes.SplitAfter(chain(bodies...), []byte("\n")) {
+			if n := len(m.files); bytes.Contains(line, []byte(`,"op":"journal",`)) {
+				m.put(n+1, line)
+			} else {
+				m.put(n, append(m.segment(n).data, line...))
+			}
+		}
+		_, err := journal.VerifyOn(m, journal.Anchor{})
 		var corrupt *journal.CorruptError
 		if !errors.As(err, &corrupt) || corrupt.Line != len(bodies) || !strings.Contains(corrupt.Reason, tt.why) {
 			t.Errorf("%s: %v, want line %d: %s", bodies[len(bodies)-1], err, len(bodies), tt.why)
@@ -324,25 +333,38 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// A reader's error is not a corrupt file.
-func TestReaderFails(t *testing.T) {
+// An error of the disk is not a corrupt file.
+func TestReadFails(t *testing.T) {
 	text, ends, _ := told(t)
-	report, err := journal.Verify(&failing{text[:ends[3]+5]})
+	m := holding(text)
+	report, err := journal.VerifyOn(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
 	var corrupt *journal.CorruptError
 	if !errors.Is(err, errBoom) || errors.As(err, &corrupt) || report.Lines != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
 
-type failing struct{ text []byte }
+// failing is a folder whose files can be read to a place only.
+type failing struct {
+	*memory
+	end int64
+}
 
-func (r *failing) Read(p []byte) (int, error) {
-	if len(r.text) == 0 {
+type failingFile struct {
+	journal.File
+	end int64
+}
+
+func (f failing) Open(name string) (journal.File, error) {
+	is, err := f.memory.Open(name)
+	return failingFile{is, f.end}, err
+}
+
+func (f failingFile) ReadAt(p []byte, at int64) (int, error) {
+	if at >= f.end {
 		return 0, errBoom
 	}
-	n := copy(p, r.text)
-	r.text = r.text[n:]
-	return n, nil
+	return f.File.ReadAt(p[:min(int64(len(p)), f.end-at)], at)
 }
 
 var _ cowchangeset.Store[any] = (*journal.Journal[any])(nil)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,7 +18,7 @@ import (
 //
 // A segment that is damaged, and has others behind it, is taken out: its file gets the
 // suffix .damaged, and a line at the end of the journal says which segment is missing,
-// and why. VerifyFrom reports it from then on. All other segments stay as they are. What
+// and why. Verify reports it from then on. All other segments stay as they are. What
 // was in the segment is not known: so changesets that had begun before the next segment
 // and were not finished are sealed and aborted, nothing is applied a second time, and no
 // receipt is given twice. A tracker gets the changesets from the last of these on; a
@@ -110,11 +111,8 @@ func repair(f folder) (Repaired, error) {
 		}
 	}
 	var lines []*line
-	if p.Pruned > 0 {
-		lines = append(lines, &line{op: opPrune, before: p.Pruned})
-	}
 	for _, g := range p.Lost {
-		if p.s.state.gaps[g.Segment] == nil {
+		if !p.s.state.declared(g.Segment) {
 			lines = append(lines, &line{op: opGap, segment: g.Segment, ordinal: g.Ordinal, sum: g.SHA256, reason: g.Reason})
 		}
 	}
@@ -174,7 +172,7 @@ func examine(f folder) (p repairPlan, err error) {
 	p.left = files
 	var all repairPlan // cuts everything from the first damage on
 	for {
-		found, bad, err := survey(f, p.left)
+		found, bad, err := damageIn(f, p.left)
 		if err != nil {
 			return p, err
 		}
@@ -185,7 +183,7 @@ func examine(f folder) (p repairPlan, err error) {
 			p.Damage, p.Cutting = bad, found.read
 		}
 		i := slices.IndexFunc(p.left, func(s segment) bool { return s.name() == bad.File })
-		if i < 0 || bad.Line <= found.lines {
+		if i < 0 || bad.Line <= found.number {
 			break // all was read, and something is missing
 		}
 		if all.s == nil {
@@ -274,11 +272,9 @@ func (p *repairPlan) count(f folder, files []segment) error {
 	return nil
 }
 
-// survey reads segments, up to the first damage.
-func survey(f folder, files []segment) (s *scanner, bad *CorruptError, err error) {
-	s, end := scanFiles(f, files)
-	err = s.all(nil)
-	end()
+// damageIn reads segments, up to the first damage.
+func damageIn(f folder, files []segment) (s *scanner, bad *CorruptError, err error) {
+	s, err = survey(context.Background(), f, files, false)
 	if errors.As(err, &bad) {
 		err = nil
 	}
@@ -297,7 +293,7 @@ func (p *repairPlan) blame(f folder, i int, bad *CorruptError) (int, error) {
 		return i, nil
 	}
 	without := func(k int) (*scanner, error) {
-		s, _, err := survey(f, slices.Delete(slices.Clone(p.left), k, k+1))
+		s, _, err := damageIn(f, slices.Delete(slices.Clone(p.left), k, k+1))
 		return s, err
 	}
 	one, err := without(i)
@@ -316,24 +312,37 @@ func (p *repairPlan) blame(f folder, i int, bad *CorruptError) (int, error) {
 	return i, nil
 }
 
-// declare says of all segments that are missing between others, or before them since the
-// oldest that was there, what is lost with them.
+// declare says of all segments that are missing between others, or before them, what is
+// lost with them.
 func (p *repairPlan) declare(oldest uint64) {
 	state := p.s.state
-	missing := slices.Clone(state.holes)
-	for n := oldest; n < state.begun; n++ {
-		missing = append(missing, hole{segment: n, ordinal: state.started})
-	}
-	for _, h := range missing {
-		k := slices.IndexFunc(p.Lost, func(g Gap) bool { return g.Segment == h.segment })
-		if k >= 0 {
-			p.Lost[k].Ordinal = h.ordinal
-		} else if state.gaps[h.segment] == nil {
-			p.Lost = append(p.Lost, Gap{Segment: h.segment, Ordinal: h.ordinal, Reason: "the segment is missing"})
+	before := state.unknown() // or starts before the first segment that is there
+	for _, c := range state.list {
+		if c.from.segment < state.begun {
+			before = max(before, c.ordinal)
 		}
 	}
+	var missing []uint64
+	for _, h := range state.holes {
+		missing = append(missing, h.segment)
+	}
+	for n := oldest; n < state.begun; n++ {
+		missing = append(missing, n)
+	}
 	if p.s.headless() && oldest == state.begun {
-		p.Pruned = state.started + 1
+		missing = append(missing, oldest-1)
+	}
+	for _, n := range missing {
+		ordinal := state.unknown()
+		if n < state.begun {
+			ordinal = before
+		}
+		k := slices.IndexFunc(p.Lost, func(g Gap) bool { return g.Segment == n })
+		if k >= 0 {
+			p.Lost[k].Ordinal = ordinal
+		} else if !state.declared(n) {
+			p.Lost = append(p.Lost, Gap{Segment: n, Ordinal: ordinal, Reason: "the segment is missing"})
+		}
 	}
 }
 
@@ -359,11 +368,6 @@ func sumOf(f source, name string) (string, error) {
 func (p *repairPlan) hopeless() string {
 	if p.s.read == 0 || len(p.left) == 0 {
 		return "nothing would be left"
-	}
-	if p.Pruned > 0 {
-		if _, why := p.s.state.check(&line{op: opPrune, before: p.Pruned}); why != "" {
-			return fmt.Sprintf("the changesets below ordinal %d are missing, and cannot be taken for pruned: %s", p.Pruned, why)
-		}
 	}
 	return ""
 }
@@ -411,7 +415,7 @@ func (p *repairPlan) save(f folder, last string) (err error) {
 
 // fileOfCut returns a name that no file has.
 func (p *repairPlan) fileOfCut(f folder) (string, error) {
-	name := fmt.Sprintf("line-%d.cut", p.s.lines+1)
+	name := fmt.Sprintf("line-%d.cut", p.s.number+1)
 	for n := 2; ; n++ { // an earlier Repair may not have come to its end
 		is, err := f.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -421,7 +425,7 @@ func (p *repairPlan) fileOfCut(f folder) (string, error) {
 			return "", err
 		}
 		is.Close()
-		name = fmt.Sprintf("line-%d-%d.cut", p.s.lines+1, n)
+		name = fmt.Sprintf("line-%d-%d.cut", p.s.number+1, n)
 	}
 }
 
@@ -452,7 +456,7 @@ func (p *repairPlan) write(f folder, name string, lines []*line) error {
 		}
 	}
 	var text []byte
-	number, hash := p.s.lines, p.s.hash
+	number, hash := p.s.number, p.s.hash
 	for _, l := range lines {
 		number++
 		text, hash = l.encode(text, number, hash)

@@ -74,8 +74,8 @@ func TestRepairEveryFlip(t *testing.T) {
 				equal(t, cut, journal.Repaired{})
 				continue
 			}
-			_, open := journal.OpenOn[any](bad.clone(), journal.Options{})
-			equal(t, error(cut.Damage), open)
+			_, found := journal.VerifyOn(bad.clone(), journal.Anchor{})
+			equal(t, error(cut.Damage), found)
 			if cut.Damage.Line != line || cut.Damage.File != journal.SegmentName(number) || cut.Damage.Offset != int64(offset-base) {
 				t.Fatalf("byte %d of %d: %v, want line %d at %d", i, number, cut, line, offset-base)
 			}
@@ -154,7 +154,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%+v", cut)
 		}
 	}
-	for _, part := range []string{"corrupt at line", "segment 2 is taken out", "up to ordinal 3", "lines are kept; cutting"} {
+	for _, part := range []string{"corrupt at line", "segment 2 is taken out", "lines are kept; cutting"} {
 		if !strings.Contains(cut.String(), part) {
 			t.Errorf("%q is missing in:\n%v", part, cut)
 		}
@@ -190,11 +190,11 @@ func TestRepairGap(t *testing.T) {
 		cut, repaired := journal.RepairOn(m)
 		must(t, repaired)
 		equal(t, error(cut.Damage), err)
-		if cut.Damage.File != journal.SegmentName(2) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 2 || cut.Lost[0].Ordinal != 3 || (cut.Lost[0].SHA256 == "") == empty {
+		if cut.Damage.File != journal.SegmentName(2) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 2 || cut.Lost[0].Ordinal != 0 || (cut.Lost[0].SHA256 == "") == empty {
 			t.Errorf("%+v", cut)
 		}
 		j := on(t, m)
-		equal(t, len(load(t, j)), 2) // C and D
+		equal(t, len(load(t, j)), 4) // all but entries of C
 		must(t, start("E", 5, "D").call(j))
 		must(t, j.Close())
 		delete(m.files, journal.SegmentName(2)+".damaged")
@@ -316,16 +316,20 @@ func onlyPrune(t testing.TB) (*memory, []saved) {
 	must(t, j.Prune(background, 2))
 	must(t, seal("B", 1, 0).call(j))
 	must(t, j.Close())
-	return damaged(m, 2, n+50), []saved{{Header: header{ID: "B", Ordinal: 2, Previous: "A"}, Entries: []entry{item(0, "b")}}}
+	return damaged(m, 2, n+50), []saved{
+		{Header: header{ID: "A", Ordinal: 1}, Sealed: true, Applied: cowchangeset.AllApplied},
+		{Header: header{ID: "B", Ordinal: 2, Previous: "A"}, Entries: []entry{item(0, "b")}},
+	}
 }
 
-// If the line that says that the oldest segments were dropped is cut, Repair writes
-// another one; and so it does if they are missing otherwise.
-func TestRepairPrunes(t *testing.T) {
+// If the line that says that the oldest segments were dropped is cut, Repair writes that
+// they are missing; and so it does if they are missing otherwise. What is known of their
+// changesets stays.
+func TestRepairDeclaresTheOldest(t *testing.T) {
 	m, want := onlyPrune(t)
 	cut, err := journal.RepairOn(m)
 	must(t, err)
-	if cut.Pruned != 2 || cut.Lines != 2 || cut.Sound != 1 || !strings.Contains(cut.String(), "below ordinal 2 are taken for pruned") {
+	if len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 || cut.Lost[0].SHA256 != "" || cut.Lines != 2 || cut.Sound != 1 {
 		t.Errorf("%+v", cut)
 	}
 	j := on(t, m)
@@ -341,12 +345,13 @@ func TestRepairPrunes(t *testing.T) {
 		cut, repaired := journal.RepairOn(m)
 		must(t, repaired)
 		equal(t, error(cut.Damage), err)
-		if cut.Pruned != 3 || cut.File != "" {
+		if cut.Damage.File != journal.SegmentName(1) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 || cut.File != "" {
 			t.Errorf("%+v", cut)
 		}
-		all := states[len(states)-1][2:]
+		all := slices.Clone(states[len(states)-1])
+		all[0].Entries, all[1].Entries = nil, nil // which were in it
 		if tail == 9 {
-			all = all[:1]
+			all = all[:3]
 		}
 		equal(t, load(t, on(t, m)), all)
 	}
@@ -359,12 +364,10 @@ func TestRepairRefuses(t *testing.T) {
 	tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0), start("B", 2, "A")})
 	must(t, j.Rotate(background))
 	must(t, seal("B", 0, 0).call(j))
-	n := len(m.segment(2).data)
 	must(t, start("C", 3, "B").call(j))
 	delete(m.files, journal.SegmentName(1))
 	for what, m := range map[string]*memory{
-		"no changeset is left": damaged(m, 2, n+9),
-		"the only header":      damaged(m, 2, 9),
+		"the only header": damaged(m, 2, 9),
 	} {
 		before := m.bytes()
 		_, err := journal.RepairOn(m)
@@ -392,7 +395,7 @@ func TestRepairKeepsEarlierRepairs(t *testing.T) {
 	}
 	delete(m.files, journal.SegmentName(2)+".damaged")
 	must(t, second(journal.RepairOn(m)))
-	equal(t, len(load(t, on(t, m))), 2)
+	equal(t, len(load(t, on(t, m))), 4)
 }
 
 // On a disk: a directory, whose lock is respected.
@@ -452,8 +455,9 @@ func TestRepairGapOnDisk(t *testing.T) {
 	if cut.Damage == nil || cut.Damage.File != journal.SegmentName(2) {
 		t.Error(cut)
 	}
-	equal(t, len(load(t, open[any](t, path))), 1) // the latest one
-	_ = states
+	all := load(t, open[any](t, path))
+	equal(t, len(all), 2)
+	equal(t, all[0], states[len(states)-1][0]) // which has nothing in it
 }
 
 // Lines behind the damage may be in any order: of prunes, the largest one counts.

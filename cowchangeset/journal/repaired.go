@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -38,11 +39,6 @@ type Repaired struct {
 	Entries    int
 	Changesets []LostChangeset // in the order in which they come
 	Before     uint64          // the largest ordinal that a prune has named; 0 if there is none
-
-	// Pruned is not zero if Repair has written a prune of the changesets with a lower
-	// ordinal: the segments in which they began are missing, and no line that is left
-	// said that these were dropped.
-	Pruned uint64
 }
 
 // LostChangeset is a changeset that appears in lines of a Repaired.
@@ -62,7 +58,10 @@ func (c Repaired) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", c.Damage)
 	for _, g := range c.Lost {
-		fmt.Fprintf(&b, "\nsegment %d is taken out: lines of changesets up to ordinal %d may be lost", g.Segment, g.Ordinal)
+		fmt.Fprintf(&b, "\nsegment %d is taken out", g.Segment)
+		if g.Ordinal > 0 {
+			fmt.Fprintf(&b, ": changesets up to ordinal %d may be lost with it", g.Ordinal)
+		}
 	}
 	if len(c.Lost) > 0 {
 		fmt.Fprintf(&b, "\n%d lines are kept; cutting at the first damage would keep %d", c.Kept, c.Cutting)
@@ -88,35 +87,31 @@ func (c Repaired) String() string {
 	if c.Before > 0 {
 		fmt.Fprintf(&b, "\nit had pruned the changesets below ordinal %d", c.Before)
 	}
-	if c.Pruned > 0 {
-		fmt.Fprintf(&b, "\nthe changesets below ordinal %d are taken for pruned", c.Pruned)
-	}
 	return b.String()
 }
 
 // read counts what is in r.
 func (c *Repaired) read(r io.Reader) error {
-	blocks := &blocks{r: r}
+	text := bufio.NewReader(r)
 	var p parser
-	for b := (*block)(nil); ; {
-		b = blocks.take(b)
-		for _, text := range b.lines {
-			c.Lines++
-			if text.why != "" {
-				continue
+	for {
+		line, err := text.ReadBytes('\n')
+		if err != nil {
+			if err == io.EOF {
+				err = nil
 			}
-			c.Sound++
-			number, prev := beginning(text.body)
-			p.values = p.values[:0]
-			if why := p.parse(&text.line, text.body, number, prev); why == "" {
-				c.count(&text.line)
-			}
+			return err
 		}
-		if b.err == io.EOF {
-			return nil
+		c.Lines++
+		is := checked{}
+		if is.body, _, is.why = cutHash(line[:len(line)-1]); is.why != "" {
+			continue
 		}
-		if b.err != nil {
-			return b.err
+		c.Sound++
+		number, prev := beginning(is.body)
+		p.values = p.values[:0]
+		if p.parse(&is.line, is.body, number, prev) == "" {
+			c.count(&is.line)
 		}
 	}
 }

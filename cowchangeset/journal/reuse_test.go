@@ -19,7 +19,7 @@ func TestIDGivenAgain(t *testing.T) {
 	must(t, start("A", 3, "B").call(j))
 	must(t, add("A", item(0, "new")).call(j))
 	want := []saved{
-		{Header: header{ID: "B", Ordinal: 2, Previous: "A"}},
+		{Header: header{ID: "B", Ordinal: 2}},
 		{Header: header{ID: "A", Ordinal: 3, Previous: "B"}, Entries: []entry{item(0, "new")}},
 	}
 	equal(t, load(t, j), want)

@@ -39,7 +39,7 @@ func TestSegments(t *testing.T) {
 			t.Errorf("the header of segment %d: %s", n, text)
 		}
 	}
-	report, err := journal.Verify(bytes.NewReader(m.bytes()))
+	report, err := journal.VerifyOn(m, journal.Anchor{})
 	must(t, err)
 	if report.Segments != len(m.files) || report.Lines != len(story())+len(m.files) || report.Journal != "test" {
 		t.Errorf("%+v", report)
@@ -61,16 +61,20 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// Every byte of every segment matters.
+// Every byte of every segment matters: Verify names its line. Open finds it in headers, at
+// the end of a segment and in the last one; and what it does not find there changes
+// nothing that is loaded, but gives the error when it is read.
 func TestEveryFlipInSegments(t *testing.T) {
 	m, want := segmented(t)
 	last := len(m.files)
+	found := 0
 	for n := 1; n <= last; n++ {
 		text := m.segment(n).data
 		for i := range text {
 			bad := m.clone()
 			bad.segment(n).data[i] ^= 1
 			before := bad.bytes()
+			_, verdict := journal.VerifyOn(bad, journal.Anchor{})
 			j, err := journal.OpenOn[any](bad, journal.Options{})
 			if n == last && i == len(text)-1 {
 				must(t, err)
@@ -78,13 +82,30 @@ func TestEveryFlipInSegments(t *testing.T) {
 				continue
 			}
 			var corrupt *journal.CorruptError
-			if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(n) || corrupt.Offset > int64(i) || corrupt.Offset+1000 < int64(i) {
-				t.Fatalf("segment %d, byte %d: %v", n, i, err)
+			if !errors.As(verdict, &corrupt) || corrupt.File != journal.SegmentName(n) || corrupt.Offset > int64(i) || corrupt.Offset+1500 < int64(i) {
+				t.Fatalf("segment %d, byte %d: %v", n, i, verdict)
 			}
+			if err == nil {
+				if n == last || i < bytes.IndexByte(text, '\n') || i >= len(text)-len(`0","hash":"`) {
+					t.Fatalf("segment %d, byte %d: it is not found", n, i)
+				}
+				if all, err := everything(j); err == nil {
+					equal(t, all, want)
+				} else if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(n) {
+					t.Fatalf("segment %d, byte %d: %v", n, i, err)
+				} else {
+					found++
+				}
+				continue
+			}
+			equal(t, err, verdict)
 			if !bytes.Equal(bad.bytes(), before) || bad.changes() > 0 {
 				t.Fatalf("segment %d, byte %d: something was changed", n, i)
 			}
 		}
+	}
+	if found == 0 {
+		t.Error("no damage was found where entries are read")
 	}
 }
 
@@ -117,7 +138,7 @@ func TestSegmentsChanged(t *testing.T) {
 		"the second one is empty":            {func(c *memory) { c.put(2, nil) }, 2},
 		"the last one is empty":              {func(c *memory) { c.put(3, nil); delete(c.files, journal.SegmentName(4)) }, 3},
 		"the first one is empty":             {func(c *memory) { c.put(1, nil) }, 1},
-		"the first one is missing":           {func(c *memory) { delete(c.files, journal.SegmentName(1)) }, 2},
+		"the first one is missing":           {func(c *memory) { delete(c.files, journal.SegmentName(1)) }, 1},
 		"the second one is missing":          {func(c *memory) { delete(c.files, journal.SegmentName(2)) }, 2},
 		"the second one is another's":        {func(c *memory) { c.put(2, other.segment(2).data) }, 2},
 		"two have changed places": {func(c *memory) {
@@ -151,14 +172,14 @@ func TestSegmentsChanged(t *testing.T) {
 func TestFirstSegment(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
 	for _, header := range []string{
-		`{"line":2,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":1,"journal":"X","segment":0,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":1,"journal":"","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
-		`{"line":1,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":"","prev":"` + zeros + `"`,
-		`{"line":0,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":2,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":2,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":0,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
+		`{"line":0,"op":"journal","format":1,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"` + zeros + `"`,
 	} {
-		if report, err := journal.Verify(bytes.NewReader(chain(header))); err == nil {
+		if report, err := verifyText(chain(header)); err == nil {
 			t.Errorf("%s: %+v", header, report)
 		}
 	}
@@ -167,11 +188,12 @@ func TestFirstSegment(t *testing.T) {
 // Segments can be read one by one, and each says what comes before it.
 func TestVerifySegment(t *testing.T) {
 	m, _ := segmented(t)
-	whole, err := journal.Verify(bytes.NewReader(m.bytes()))
+	whole, err := journal.VerifyOn(m, journal.Anchor{})
 	must(t, err)
-	last := m.segment(len(m.files)).data
-	report, err := journal.Verify(bytes.NewReader(last))
-	if err == nil || !strings.Contains(err.Error(), "the segments before it are missing") || report.Last != whole.Last {
+	last := &memory{}
+	last.put(len(m.files), m.segment(len(m.files)).data)
+	report, err := journal.VerifyOn(last, journal.Anchor{})
+	if err == nil || !strings.Contains(err.Error(), "the segment is missing") || report.Last != whole.Last {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -242,7 +264,7 @@ func TestAnchors(t *testing.T) {
 	report, err := verify(path)
 	must(t, err)
 	for i, a := range anchors {
-		again, err := journal.VerifyFrom(path, a) // beside the open journal
+		again, err := journal.Verify(path, a) // beside the open journal
 		must(t, err)
 		equal(t, again, report)
 		parsed, err := journal.ParseAnchor(a.String())
@@ -250,7 +272,7 @@ func TestAnchors(t *testing.T) {
 			t.Error(parsed, err)
 		}
 		a.Line++
-		if _, err := journal.VerifyFrom(path, a); i > 0 && err == nil {
+		if _, err := journal.Verify(path, a); i > 0 && err == nil {
 			t.Errorf("%v was found", a)
 		}
 	}
@@ -264,7 +286,7 @@ func TestAnchors(t *testing.T) {
 	must(t, j.Prune(background, 5))
 	dropped := 0
 	for _, a := range append(anchors, before, j.Hash()) {
-		_, err := journal.VerifyFrom(path, a)
+		_, err := journal.Verify(path, a)
 		if errors.Is(err, journal.ErrDropped) {
 			dropped++
 		} else {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -16,36 +17,28 @@ type state struct {
 	base *state // nil but for a draft
 
 	byID map[string]*changeset // in a draft: of those that are different; nil if gone
-	list []*changeset          // those with ordinals from `from` on
-	from uint64
+	list []*changeset          // by ordinal; in a draft: those that are started
 
 	first  uint64 // the ordinal of the first changeset that was not pruned
 	latest uint64 // the ordinal of the last one that was started; 0 if there is none
 
-	// Segments before the one that the lines begin with were dropped, if there
-	// were any. The last changeset that was started in them, or 0:
-	dropped   uint64
-	droppedID string
-	beforeID  string // the ID of the one before that
+	latestID, previousID string // of the latest one, and the one before it
 
 	// These are of the last header, and of the first one that was read.
 	journal string
 	segment uint64
 	begun   uint64 // its segment
-	started uint64 // its ordinal
+	blank   uint64 // the largest ordinal of which it says nothing; 0 if there is none
 
 	// Segments may be missing: holes, which lines of gaps declare later.
 	holes []hole
-	hole  uint64          // the segment whose header is behind the last one
-	gaps  map[uint64]*Gap // the segments that were declared to be missing
-	old   []*changeset    // those before the last hole; list has those behind it
+	gaps  []Gap // the segments that were declared to be missing
 }
 
 // A hole is a segment that is missing between others.
 type hole struct {
 	segment uint64
-	line    int    // the number of the last one before it
-	ordinal uint64 // of the latest changeset, as the header behind it says
+	line    int // the number of the last one before it
 }
 
 // lostReason is that of the abort that a gap stands for.
@@ -62,19 +55,31 @@ type changeset struct {
 	reason  string
 	applied uint64
 
-	torn     bool   // lines of it may be missing
-	previous string // the ID of the one before it, if that is not there
+	from, to place  // its start begins, and its entries end
+	touched  uint64 // the segment of the last line about it, if that was read
 }
 
-// finished reports whether nobody needs to do anything with it any more.
+// A place is one between two lines.
+type place struct{ segment, offset uint64 }
+
+func (p place) before(q place) bool {
+	return cmp.Or(cmp.Compare(p.segment, q.segment), cmp.Compare(p.offset, q.offset)) < 0
+}
+
+// finished reports whether nobody needs to do anything with it any more, as it remains.
 func (c *changeset) finished() bool { return c.sealed && (c.aborted || c.applied == allApplied) }
 
-func newState() *state { return &state{byID: map[string]*changeset{}, first: 1, from: 1} }
+// in reports whether entries may be in a segment.
+func (c *changeset) in(segment uint64) bool {
+	return c.count > 0 && c.from.segment <= segment && segment <= c.to.segment
+}
+
+func newState() *state { return &state{byID: map[string]*changeset{}, first: 1} }
 
 // draft returns a state that begins as s is. It is good while s does not change.
 func (s *state) draft() *state {
 	d := *s
-	d.base, d.byID, d.list, d.from = s, nil, nil, s.latest+1
+	d.base, d.byID, d.list = s, nil, nil
 	return &d
 }
 
@@ -90,8 +95,12 @@ func (s *state) find(id string) *changeset {
 	return c
 }
 
-// set makes c the changeset with an ID; nil means that there is none, in a draft.
+// set makes c the changeset with an ID; nil means that there is none.
 func (s *state) set(id string, c *changeset) {
+	if c == nil && s.base == nil {
+		delete(s.byID, id)
+		return
+	}
 	if s.byID == nil {
 		s.byID = map[string]*changeset{}
 	}
@@ -112,33 +121,32 @@ func (s *state) own(id string) *changeset {
 	return c
 }
 
-// at returns the changeset with an ordinal, not all of which may be as in s, or
-// nil if the state does not know it.
-func (s *state) at(ordinal uint64) *changeset {
-	switch i := ordinal - s.from; {
-	case ordinal >= s.from && i < uint64(len(s.list)):
-		return s.list[i]
-	case ordinal < s.from && s.base != nil:
-		return s.base.at(ordinal)
+// search returns where the changeset with an ordinal is in the list, or should be.
+func (s *state) search(ordinal uint64) (i int, ok bool) {
+	if n := len(s.list); n == 0 || s.list[n-1].ordinal < ordinal {
+		return n, false
 	}
-	return nil
+	return slices.BinarySearchFunc(s.list, ordinal, func(c *changeset, o uint64) int { return cmp.Compare(c.ordinal, o) })
 }
 
-// id returns the ID of the changeset with an ordinal, as far as it is known: that
-// of the latest one and the one before it always are.
-func (s *state) id(ordinal uint64) string {
-	if c := s.at(ordinal); c != nil {
-		return c.id
+// id returns the ID of the changeset with an ordinal, if it is known: that of the latest
+// one and of the one before it always are.
+func (s *state) id(ordinal uint64) (id string, known bool) {
+	switch ordinal {
+	case 0:
+		return "", true
+	case s.latest:
+		return s.latestID, true
+	case s.latest - 1:
+		return s.previousID, true
 	}
-	switch {
-	case ordinal == 0:
-		return ""
-	case ordinal == s.dropped:
-		return s.droppedID
-	case ordinal+1 == s.dropped:
-		return s.beforeID
+	if i, ok := s.search(ordinal); ok {
+		return s.list[i].id, true
 	}
-	return ""
+	if s.base != nil {
+		return s.base.id(ordinal)
+	}
+	return "", false
 }
 
 // check says whether a line may come next. It returns known if the state already says
@@ -146,7 +154,7 @@ func (s *state) id(ordinal uint64) string {
 func (s *state) check(l *line) (known bool, why string) {
 	switch {
 	case l.op == opJournal:
-		return false, s.checkHeader(l)
+		return false, s.checkNext(l)
 	case l.op == opPrune:
 		return s.checkPrune(l)
 	case l.op == opGap:
@@ -178,64 +186,53 @@ func (s *state) check(l *line) (known bool, why string) {
 			return false, outOfOrder(l.first, c.last)
 		}
 	case opSeal:
-		if (l.count != c.count || l.last != c.last) && !(c.torn && l.count >= c.count && l.last >= c.last) {
+		if l.count != c.count || l.last != c.last {
 			return false, fmt.Sprintf("the manifest says %d entries up to seq %d, and there are %d up to %d", l.count, l.last, c.count, c.last)
 		}
 		return c.sealed, ""
 	case opAbort:
 		switch {
-		case !c.sealed && !c.torn:
+		case !c.sealed:
 			return false, "it is not sealed"
 		case c.aborted && c.reason != l.reason:
 			return false, fmt.Sprintf("it was aborted for another reason: %q", c.reason)
+		case !c.aborted && c.finished():
+			return false, "it is applied"
 		}
 		return c.aborted, ""
 	case opApplied:
-		if !c.sealed && !c.torn {
+		switch {
+		case !c.sealed:
 			return false, "it is not sealed"
+		case l.next > c.applied && c.aborted:
+			return false, "it is aborted"
 		}
 		return l.next <= c.applied, ""
 	}
 	return false, ""
 }
 
-// unknown reports whether a line is about a changeset that the state does not have.
-func (s *state) unknown(l *line) bool {
-	switch l.op {
-	case opAppend, opSeal, opAbort, opApplied:
-		return l.id != "" && s.find(l.id) == nil
-	}
-	return false
-}
-
 // checkStart is check for a start, where c is the changeset that has the ID already, or
 // nil.
 func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
-	switch {
-	case c != nil && c.ordinal == l.ordinal && s.id(c.ordinal-1) == l.previous:
+	switch previous, sure := s.id(l.ordinal - 1); {
+	case c != nil && c.ordinal == l.ordinal && (!sure || previous == l.previous):
 		return true, ""
 	case c != nil:
-		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, s.id(c.ordinal-1))
-	case l.ordinal == s.latest+1:
-	case l.ordinal == s.latest && l.ordinal > 0 && s.replaceable(l.ordinal):
-	default:
+		previous, _ := s.id(c.ordinal - 1)
+		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, previous)
+	case l.ordinal != s.latest+1 && !(l.ordinal == s.latest && s.replaceable()):
 		return false, fmt.Sprintf("its ordinal is %d, and the latest changeset's is %d", l.ordinal, s.latest)
-	}
-	if previous := s.id(l.ordinal - 1); l.previous != previous {
+	case l.previous != previous:
 		return false, fmt.Sprintf("the changeset before it is %q, and not %q", previous, l.previous)
 	}
 	return false, ""
 }
 
 // replaceable reports whether another changeset may have the latest one's ordinal: if
-// the Start of that was written and failed nevertheless, nothing has happened to it
-// since. If it was started in a segment that was dropped, nobody can tell.
-func (s *state) replaceable(ordinal uint64) bool {
-	c := s.at(ordinal)
-	if c == nil {
-		return true
-	}
-	c = s.find(c.id)
+// the Start of that was written and failed nevertheless, nothing has happened to it since.
+func (s *state) replaceable() bool {
+	c := s.find(s.latestID)
 	return c != nil && c.count == 0 && !c.sealed
 }
 
@@ -248,12 +245,26 @@ func (s *state) checkPrune(l *line) (known bool, why string) {
 	if l.before > s.latest {
 		return false, fmt.Sprintf("the latest changeset is %d", s.latest)
 	}
-	for n := max(s.first, s.oldest()); n < l.before; n++ {
-		if c := s.at(n); c != nil && !s.find(c.id).sealed {
-			return false, fmt.Sprintf("changeset %d is not sealed", n)
-		}
+	if n := s.until(l.before, func(c *changeset) bool { return c.sealed }); n < l.before {
+		return false, fmt.Sprintf("changeset %d is not sealed", n)
 	}
 	return false, ""
+}
+
+// until returns the ordinal of the first changeset that is not as wanted, or before if
+// all those below that are.
+func (s *state) until(before uint64, wanted func(*changeset) bool) uint64 {
+	for d := s; d != nil; d = d.base {
+		for _, c := range d.list {
+			if c.ordinal >= before {
+				break
+			}
+			if now := s.find(c.id); now != nil && now.ordinal == c.ordinal && !wanted(now) {
+				before = c.ordinal
+			}
+		}
+	}
+	return before
 }
 
 // checkGap is check for a gap: a segment before the last one that somebody has taken out.
@@ -264,180 +275,202 @@ func (s *state) checkGap(l *line) (known bool, why string) {
 	case l.ordinal > s.latest:
 		return false, fmt.Sprintf("the latest changeset is %d", s.latest)
 	}
-	return s.gaps[l.segment] != nil, ""
+	return s.declared(l.segment), ""
 }
 
-// undeclared returns the first hole that no gap has declared, or nil.
-func (s *state) undeclared() *hole {
-	for i := range s.holes {
-		if s.gaps[s.holes[i].segment] == nil {
-			return &s.holes[i]
+// declared reports whether a gap says that a segment is missing.
+func (s *state) declared(segment uint64) bool {
+	return slices.ContainsFunc(s.gaps, func(g Gap) bool { return g.Segment == segment })
+}
+
+// unknown returns the largest ordinal of a changeset that was not pruned and of which
+// nothing is known but, perhaps, its ID; or 0.
+func (s *state) unknown() uint64 {
+	n := s.latest
+	for _, c := range slices.Backward(s.list) {
+		if c.ordinal < n {
+			break
 		}
+		n--
 	}
-	return nil
+	if n < s.first {
+		return 0
+	}
+	return n
 }
 
-// oldest returns the ordinal of the first changeset that the state knows, if it knows
-// any.
-func (s *state) oldest() uint64 {
-	if s.base != nil {
-		return min(s.from, s.base.oldest())
+// needed returns the first segment that has lines of changesets that were not pruned, as
+// far as they are known.
+func (s *state) needed() uint64 {
+	if len(s.list) == 0 {
+		return 1
 	}
-	return s.from
+	return s.list[0].from.segment
 }
 
-// maxHole bounds how many segments can be missing in a row.
-const maxHole = 1 << 20
+// These bound how many segments can be missing in a row, and the numbers in headers, from
+// which others count on: more cannot be.
+const (
+	maxHole   = 1 << 20
+	maxHeader = 1 << 40
+)
 
-// maxHeader bounds the numbers in headers, from which others count on: more cannot be.
-const maxHeader = 1 << 40
-
-// checkHeader is check for a header: it continues the lines before it, or is the first
-// line that is read.
-func (s *state) checkHeader(l *line) (why string) {
-	switch {
-	case l.ordinal > maxHeader || l.segment > maxHeader:
-		return "no such header can be"
-	case s.segment == 0:
-		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {
-			return "no such header can be"
-		}
-	case l.segment <= s.segment:
-		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
+// checkNext is check for a header that continues the lines before it.
+func (s *state) checkNext(l *line) (why string) {
+	switch h := s.header(); {
 	case l.journal != s.journal:
 		return fmt.Sprintf("the segment is of journal %q, and not %q", l.journal, s.journal)
-	case l.segment > s.segment+1 && l.ordinal >= s.latest && l.segment-s.segment <= maxHole:
-		return "" // some are missing
-	case l.ordinal != s.latest || l.id != s.id(s.latest) || l.ordinal > 0 && l.previous != s.id(s.latest-1):
-		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, s.latest, s.id(s.latest))
+	case l.segment != h.segment:
+		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
+	case l.ordinal != h.ordinal || l.id != h.id || l.previous != h.previous:
+		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, h.ordinal, h.id)
+	case l.before != h.before || !slices.Equal(l.gaps, h.gaps) || !slices.Equal(l.changesets, h.changesets):
+		return "its checkpoint is not what the lines before it say"
 	}
 	return ""
 }
 
-// header returns the header of the next segment.
+// checkAdopted says why adopt cannot take a header, or nothing.
+func (s *state) checkAdopted(l *line) (why string) {
+	switch {
+	case l.ordinal > maxHeader || l.segment > maxHeader, l.segment == 0 || l.journal == "" || l.before == 0 || l.before > max(1, l.ordinal),
+		l.segment == 1 && (l.ordinal > 0 || len(l.gaps) > 0 || len(l.changesets) > 0), l.ordinal > 0 && l.id == "":
+		return "no such header can be"
+	case s.segment == 0:
+	case l.segment <= s.segment || l.segment-s.segment > maxHole:
+		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
+	case l.journal != s.journal:
+		return fmt.Sprintf("the segment is of journal %q, and not %q", l.journal, s.journal)
+	case l.ordinal < s.latest || l.before < s.first:
+		return fmt.Sprintf("it goes on from changeset %d, %q, and there was %d, %q", l.ordinal, l.id, s.latest, s.latestID)
+	}
+	n, ids := l.before-1, map[string]bool{}
+	for i := range l.changesets {
+		c := &l.changesets[i]
+		known := c.ordinal == l.ordinal && c.id != l.id || c.ordinal+1 == l.ordinal && c.id != l.previous
+		if c.ordinal <= n || c.ordinal > l.ordinal || c.id == "" || known || ids[c.id] || c.to.before(c.from) || c.from.segment == 0 || c.to.segment >= l.segment ||
+			(c.aborted || c.applied > 0) && !c.sealed || c.count == 0 && c.last > 0 || c.last >= maxSeq {
+			return "no such checkpoint can be"
+		}
+		n, ids[c.id] = c.ordinal, true
+	}
+	return ""
+}
+
+// header returns the header of the next segment. Its checkpoint has the changesets that
+// are not finished, and those of which the segment before it says something: all others
+// are in those of earlier segments.
 func (s *state) header() *line {
-	l := &line{op: opJournal, format: format, journal: s.journal, segment: s.segment + 1, ordinal: s.latest, id: s.id(s.latest)}
-	if s.latest > 0 {
-		l.previous = s.id(s.latest - 1)
+	l := &line{op: opJournal, format: format, journal: s.journal, segment: s.segment + 1, ordinal: s.latest, id: s.latestID, previous: s.previousID, before: s.first, gaps: s.gaps}
+	for _, c := range s.list {
+		if !c.finished() || c.touched == s.segment {
+			copied := *c
+			copied.touched = 0
+			l.changesets = append(l.changesets, copied)
+		}
 	}
 	return l
 }
 
-// apply adds a line that check has accepted. It returns the ordinal of the changeset
-// that the line is about, or 0.
-func (s *state) apply(l *line) (about uint64) {
+// adopt makes the state what a header says, as not all lines before it were read. Of what
+// is missing between two segments, nobody knows how it has finished changesets that the
+// header does not have.
+func (s *state) adopt(l *line) {
+	for n := s.segment + 1; s.begun > 0 && n < l.segment; n++ {
+		s.holes = append(s.holes, hole{segment: n})
+	}
+	var live []*changeset
+	if s.begun == 0 {
+		s.begun = l.segment
+	} else if l.segment > s.segment+1 {
+		live = slices.DeleteFunc(slices.Clone(s.list), (*changeset).finished)
+	}
+	s.prune(l.before)
+	for i := range l.changesets {
+		s.put(&l.changesets[i])
+	}
+	for _, c := range live {
+		if i, ok := s.search(c.ordinal); ok && s.list[i] == c {
+			c.sealed, c.aborted, c.reason, c.touched = true, true, lostReason, 0
+		}
+	}
+	s.latest, s.latestID, s.previousID = l.ordinal, l.id, l.previous
+	if s.begun == l.segment {
+		s.blank = s.unknown()
+	}
+	s.journal, s.segment, s.gaps = l.journal, l.segment, l.gaps
+}
+
+// put makes c the changeset with its ordinal.
+func (s *state) put(c *changeset) {
+	i, ok := s.search(c.ordinal)
+	if !ok {
+		s.list = slices.Insert(s.list, i, c)
+	} else {
+		if was := s.list[i]; s.byID[was.id] == was {
+			s.set(was.id, nil)
+		}
+		s.list[i] = c
+	}
+	s.set(c.id, c)
+}
+
+// apply adds a line that check has accepted.
+func (s *state) apply(l *line) {
 	switch l.op {
 	case opJournal:
-		s.applyHeader(l)
-		return 0
+		s.begun = cmp.Or(s.begun, l.segment)
+		s.journal, s.segment = l.journal, l.segment
+		return
 	case opPrune:
 		s.prune(l.before)
-		return 0
+		return
 	case opGap:
-		s.closeTorn(l)
-		return 0
+		s.lose(l)
+		return
 	case opStart:
-		c := &changeset{id: l.id, ordinal: l.ordinal}
-		if s.at(l.ordinal-1) == nil {
-			c.previous = l.previous
-		}
-		s.start(c)
-		return l.ordinal
+		s.start(l)
+		return
 	}
 	c := s.own(l.id)
 	switch l.op {
 	case opAppend:
 		c.count += l.count
 		c.last = l.last
+		c.to = place{s.segment, l.end}
 	case opSeal:
 		c.sealed = true
 	case opAbort:
-		c.sealed, c.aborted, c.reason = true, true, l.reason
+		c.aborted, c.reason = true, l.reason
 	case opApplied:
-		c.sealed, c.applied = true, l.next
+		c.applied = l.next
 	}
-	return c.ordinal
+	c.touched = s.segment
 }
 
-// jump begins anew at a header behind a hole. The lines that are missing may have said
-// anything about the changesets that were not finished, and started others.
-func (s *state) jump(l *line) {
-	for n := s.segment + 1; n < l.segment; n++ {
-		s.holes = append(s.holes, hole{segment: n, ordinal: l.ordinal})
-	}
+// lose does what a gap says: the changesets with entries in the segment that are not
+// finished are not to be applied, and nothing is added to them, since entries are
+// missing. So are those up to its ordinal: behind a changeset of which nothing is known,
+// a tracker begins anew. It does so also if the segment is back.
+func (s *state) lose(l *line) {
+	s.gaps = append(s.gaps[:len(s.gaps):len(s.gaps)], Gap{l.segment, l.ordinal, l.sum, l.reason})
 	for _, c := range s.list {
-		c.torn = c.torn || !c.finished()
-		if c.ordinal >= s.first {
-			s.old = append(s.old, c)
-		}
-	}
-	s.hole, s.list = l.segment, nil
-	s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
-	s.latest, s.from = l.ordinal, l.ordinal+1
-}
-
-// closeTorn does what a gap says: the changesets up to its ordinal that are not finished
-// are not to be applied, and nothing is added to them, since nobody knows what happened
-// to them in the segment that is missing. It does so also if the segment is back.
-func (s *state) closeTorn(l *line) {
-	if s.gaps == nil {
-		s.gaps = map[uint64]*Gap{}
-	}
-	s.gaps[l.segment] = &Gap{l.segment, l.ordinal, l.sum, l.reason}
-	if l.ordinal > 0 && l.ordinal+1 == s.from && l.ordinal == s.dropped && s.droppedID != "" {
-		c := s.byID[s.droppedID]
-		if c == nil { // its start is missing too
-			c = &changeset{id: s.droppedID, ordinal: l.ordinal}
-			s.byID[c.id] = c
-		}
-		c.previous = s.beforeID
-		s.old = slices.DeleteFunc(s.old, func(o *changeset) bool { return o == c })
-		s.from, s.list = l.ordinal, slices.Insert(s.list, 0, c)
-	}
-	for _, all := range [][]*changeset{s.old, s.list} {
-		for _, c := range all {
-			if c.ordinal <= l.ordinal && !c.finished() {
-				c.sealed, c.aborted, c.reason = true, true, lostReason
-			}
+		if !c.finished() && (c.ordinal <= l.ordinal || c.in(l.segment)) {
+			c.sealed, c.aborted, c.reason, c.touched = true, true, lostReason, s.segment
 		}
 	}
 }
 
-func (s *state) applyHeader(l *line) {
-	switch {
-	case s.segment == 0:
-		s.begun, s.started = l.segment, l.ordinal
-	case l.segment > s.segment+1:
-		s.jump(l)
+// start makes a changeset the latest one, maybe in the place of another one.
+func (s *state) start(l *line) {
+	at := place{s.segment, l.at}
+	if l.ordinal == s.latest {
+		s.set(s.latestID, nil) // which the start replaces
+	} else {
+		s.latest, s.previousID = l.ordinal, s.latestID
 	}
-	if s.segment == 0 && l.ordinal > 0 {
-		s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
-		s.latest, s.from = l.ordinal, l.ordinal+1
-	}
-	s.journal, s.segment = l.journal, l.segment
-}
-
-// start makes c the latest changeset, maybe in the place of another one.
-func (s *state) start(c *changeset) {
-	if c.ordinal == s.latest {
-		if was := s.at(c.ordinal); was != nil {
-			if s.base != nil {
-				s.set(was.id, nil)
-			} else {
-				delete(s.byID, was.id)
-			}
-		}
-	}
-	if c.ordinal < s.from { // and is there, in the base or in what was dropped
-		s.from, s.list = c.ordinal, nil
-	}
-	if s.base == nil && len(s.old) > 0 && s.old[len(s.old)-1].ordinal == c.ordinal {
-		delete(s.byID, s.old[len(s.old)-1].id)
-		s.old = s.old[:len(s.old)-1]
-	}
-	s.list = append(s.list[:c.ordinal-s.from], c)
-	s.set(c.id, c)
-	s.latest = c.ordinal
+	s.latestID = l.id
+	s.put(&changeset{id: l.id, ordinal: l.ordinal, from: at, to: at, touched: s.segment})
 }
 
 // prune forgets the changesets with an ordinal below first.
@@ -446,31 +479,18 @@ func (s *state) prune(first uint64) {
 	if s.base != nil {
 		return
 	}
-	for len(s.old) > 0 && s.old[0].ordinal < first {
-		delete(s.byID, s.old[0].id)
-		s.old = s.old[1:]
+	n, _ := s.search(first)
+	for _, c := range s.list[:n] {
+		if s.byID[c.id] == c {
+			delete(s.byID, c.id)
+		}
 	}
-	if first <= s.from {
-		return
-	}
-	s.dropped, s.droppedID, s.beforeID = max(s.dropped, first-1), s.id(first-1), s.id(first-2)
-	for _, c := range s.list[:first-s.from] {
-		delete(s.byID, c.id)
-	}
-	s.list = append([]*changeset(nil), s.list[first-s.from:]...)
-	s.from = first
+	s.list = slices.Clone(s.list[n:])
 }
 
-// kept returns the changesets that were not pruned, without gaps: those from the last gap
-// on. The state is no draft.
+// kept returns the changesets that were not pruned and follow each other: those behind the
+// last one of which nothing is known.
 func (s *state) kept() []*changeset {
-	if s.first < s.from {
-		return s.list
-	}
-	return s.list[s.first-s.from:]
-}
-
-// all returns all changesets that are known and were not pruned.
-func (s *state) all() []*changeset {
-	return slices.Concat(s.old, s.kept())
+	n, _ := s.search(s.unknown() + 1)
+	return s.list[n:]
 }

@@ -35,10 +35,10 @@ func undo(f folder) error {
 	if len(files) == 0 {
 		return errNoSegments
 	}
-	s, end := scanFiles(f, files)
-	defer end()
-	var lost []uint64                // that the last lines declare
-	kept, lines := int64(0), s.lines // before these
+	s := scan(f, files)
+	defer s.close()
+	var lost []uint64                 // that the last lines declare
+	kept, lines := int64(0), s.number // before these
 	for l, err := s.next(); err != io.EOF; l, err = s.next() {
 		switch {
 		case err != nil:
@@ -46,7 +46,7 @@ func undo(f folder) error {
 		case l.op == opGap:
 			lost = append(lost, l.segment)
 		default:
-			lost, kept, lines = nil, s.size, s.lines
+			lost, kept, lines = nil, s.size, s.number
 		}
 	}
 	last := files[len(files)-1]

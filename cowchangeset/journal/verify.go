@@ -3,11 +3,11 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"slices"
 )
 
-// Report is the result of Verify.
+// Report is what Verify has found.
 type Report struct {
 	Journal    string // its identity
 	Segments   int
@@ -24,67 +24,59 @@ type Report struct {
 // Gap is a damaged segment that Repair has taken out of a journal.
 type Gap struct {
 	Segment uint64
-	Ordinal uint64 // lines of changesets up to this one may be lost
+	Ordinal uint64 // if not 0, changesets up to this one may be lost as a whole
 	SHA256  string // of its file, in hexadecimal; empty if there was none
 	Reason  string // what was wrong with it
 }
 
 func (s *scanner) report() Report {
 	var gaps []Gap
-	if g := s.state.gaps[s.state.begun-1]; g != nil {
-		gaps = append(gaps, *g)
-	}
-	for _, h := range s.state.holes {
-		if g := s.state.gaps[h.segment]; g != nil {
-			gaps = append(gaps, *g)
+	for _, g := range s.state.gaps {
+		missing := slices.ContainsFunc(s.state.holes, func(h hole) bool { return h.segment == g.Segment })
+		if missing || g.Segment+1 == s.state.begun && s.headless() {
+			gaps = append(gaps, g)
 		}
 	}
 	return Report{
 		Gaps:       gaps,
 		Journal:    s.state.journal,
 		Lines:      s.read,
-		Changesets: len(s.state.all()),
+		Changesets: len(s.state.list),
 		Entries:    s.entries,
 		Bytes:      s.bytes,
 		Torn:       s.torn,
 		Hash:       s.hash.String(),
-		Last:       Anchor{Line: s.lines, Hash: s.hash.String()},
+		Last:       Anchor{Line: s.number, Hash: s.hash.String()},
 		Segments:   s.headers,
 	}
 }
 
-// Verify reads segments that follow one another, and makes all checks of Open, but
-// changes nothing, and does not look into values. It returns a *CorruptError where Open
-// does, with a report of the lines before it, or an error of the reader.
+// Verify reads all of the journal at path, which others may have open, and checks it. Open
+// and Resume read the last segment, and what is neither applied nor aborted: damage to
+// other segments shows here. Verify changes nothing, and does not look into values. It
+// returns a *CorruptError for the first damage, with a report of the lines before it, or
+// an error of the disk.
 //
-// Two journals with the same Hash have the same lines. Keep the Hash elsewhere to
-// detect that somebody has changed lines and made their hashes anew: the chain by
-// itself cannot show that. See VerifyFrom.
-func Verify(r io.Reader) (Report, error) {
-	s := scan(r, nil)
-	err := s.all(nil)
-	return s.report(), err
-}
-
-// VerifyFrom is Verify for the journal at path, which others may have open. Unless
-// since is the zero Anchor, the journal must have the line and the hash of since: then
-// all lines up to there are as they were. It is enough if the first segment begins
+// Two journals with the same Hash have the same lines. Keep the Hash elsewhere to detect
+// that somebody has changed lines and made their hashes anew: the chain by itself cannot
+// show that. Unless since is the zero Anchor, the journal must have its line and hash:
+// then all lines up to there are as they were. It is enough if the first segment begins
 // right behind that line. If the line is in a segment that was dropped, the error is
 // ErrDropped.
-func VerifyFrom(path string, since Anchor) (Report, error) {
+func Verify(path string, since Anchor) (Report, error) {
 	from, err := find(path)
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := verifyFrom(from, since)
+	r, err := verify(from, since)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w (journal at %s)", err, path)
 	}
 	return r, err
 }
 
-// verifyFrom looks again at damage, as Reader.load does.
-func verifyFrom(from lister, since Anchor) (Report, error) {
+// verify looks again at damage, as Reader.load does.
+func verify(from lister, since Anchor) (Report, error) {
 	for was := (CorruptError{}); ; {
 		r, err := verifyOnce(from, since)
 		if errors.Is(err, errVanished) {
@@ -104,8 +96,8 @@ func verifyOnce(from lister, since Anchor) (Report, error) {
 		return Report{}, err
 	}
 	defer v.close()
-	s, end := scanFiles(v, v.files)
-	defer end()
+	s := scan(v, v.files)
+	defer s.close()
 	w := &witness{Anchor: since}
 	if err := s.all(w.look); err != nil {
 		return s.report(), err

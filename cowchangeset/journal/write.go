@@ -32,7 +32,7 @@ func (g *log) settle(out outcome) {
 	defer g.mu.Unlock()
 	last := &g.segments[len(g.segments)-1]
 	for _, l := range out.lines {
-		last.last = max(last.last, g.state.apply(l)) // LP(Start, Append, Seal, Abort, Applied, Prune)
+		g.state.apply(l) // LP(Start, Append, Seal, Abort, Applied, Prune)
 		if l.op == opAppend {
 			g.stats.Entries += l.count
 		}
@@ -57,7 +57,8 @@ func (g *log) settle(out outcome) {
 func (g *log) write(group []*call) {
 	asked := only(group, func(c *call) bool { return c.rotate })
 	last := g.active()
-	full := last.size >= cmp.Or(g.options.SegmentSize, defaultSegmentSize)
+	least := max(cmp.Or(g.options.SegmentSize, defaultSegmentSize), last.header-smallHeader)
+	full := last.size-last.header >= least                         // or checkpoints of many would take more room than the lines
 	rotates := (full || len(asked) > 0) && last.size > last.header // it has more than its header
 	if rotates {
 		if err := g.rotate(); err != nil {
@@ -101,6 +102,9 @@ func (g *log) write(group []*call) {
 	}
 }
 
+// smallHeader is how many bytes of a header may be more than what follows it.
+const smallHeader = 4 << 10
+
 // only returns the calls that are as wanted.
 func only(group []*call, wanted func(*call) bool) (calls []*call) {
 	for _, c := range group {
@@ -115,7 +119,7 @@ func only(group []*call, wanted func(*call) bool) (calls []*call) {
 // it leave. It returns the outcome, the bytes to be written, and the calls that depend
 // on them.
 func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
-	draft, sync := g.state.draft(), false
+	draft, sync, size := g.state.draft(), false, g.active().size
 	out.hash, buf = g.hash, g.buf[:0]
 	for _, c := range group {
 		if c.line == nil {
@@ -131,9 +135,11 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 		case why != "":
 			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.op, c.line.id, why)
 		case !known:
-			draft.apply(c.line)
 			out.lines = append(out.lines, c.line)
+			c.line.at = uint64(size) + uint64(len(buf))
 			buf, out.hash = c.line.encode(buf, g.lines+len(out.lines), out.hash)
+			c.line.end = uint64(size) + uint64(len(buf))
+			draft.apply(c.line)
 		}
 		if len(out.lines) > 0 {
 			concerned = append(concerned, c) // a line of this group is its own, or may say it already, or be why it fails
@@ -142,7 +148,7 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 	if cap(buf) <= maxGroup {
 		g.buf = buf
 	}
-	out.size = g.active().size + int64(len(buf))
+	out.size = size + int64(len(buf))
 	out.synced = sync || len(buf) > 0 && g.options.Sync == SyncAlways
 	return out, buf, concerned
 }

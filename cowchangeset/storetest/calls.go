@@ -105,11 +105,18 @@ func call(r *rand.Rand, m *model, s cowchangeset.Loader[string], applier cowchan
 		}
 		return called{text: fmt.Sprintf("Seal(%q, %v)", id, manifest), do: func() error { return s.Seal(ctx, id, manifest) }, want: func() bool { return m.seal(id, manifest) }}
 	case 6:
+		c := m.find(id)
+		if c != nil && c.Applied == cowchangeset.AllApplied && !c.Aborted { // no store need say what an Abort is then
+			return called{text: "Applied again", do: func() error { return applier.Applied(ctx, id, c.Applied) }, want: func() bool { return true }}
+		}
 		if r.IntN(2) == 0 {
 			reason := []string{"", "because", "it's \"so\" ? $1"}[r.IntN(3)]
 			return called{text: fmt.Sprintf("Abort(%q, %q)", id, reason), do: func() error { return s.Abort(ctx, id, reason) }, want: func() bool { return m.abort(id, reason) }}
 		}
 		next := []uint64{0, 1, 1<<62 - 1, cowchangeset.AllApplied}[r.IntN(4)]
+		if c != nil && c.Aborted { // nor an Applied
+			next = c.Applied
+		}
 		return called{text: fmt.Sprintf("Applied(%q, %d)", id, next), do: func() error { return applier.Applied(ctx, id, next) }, want: func() bool { return m.applied(id, next) }}
 	}
 	pruner, ok := s.(cowchangeset.Pruner)

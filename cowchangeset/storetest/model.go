@@ -156,7 +156,31 @@ func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err 
 		if err != nil {
 			return nil, fmt.Errorf("storetest: Load: %w", err)
 		}
+		if m := saved.Manifest; m.Len > 0 {
+			if saved.Entries, err = leftOut(s, saved); err != nil {
+				return nil, err
+			}
+			saved.Manifest = cowchangeset.Manifest{}
+		}
 		all = append(all, saved)
+	}
+	return all, nil
+}
+
+// leftOut returns the entries that Load leaves out.
+func leftOut(s cowchangeset.Loader[string], saved cowchangeset.Saved[string]) (all []cowchangeset.Entry[string], err error) {
+	loader, ok := s.(cowchangeset.EntryLoader[string])
+	if !ok || !saved.Aborted && saved.Applied != cowchangeset.AllApplied || len(saved.Entries) > 0 {
+		return nil, fmt.Errorf("storetest: Load leaves out entries of %+v", saved)
+	}
+	for e, err := range loader.LoadEntries(context.Background(), saved.ID) {
+		if err != nil {
+			return nil, fmt.Errorf("storetest: LoadEntries: %w", err)
+		}
+		all = append(all, e)
+	}
+	if n := len(all); n != saved.Manifest.Len || all[n-1].Seq != saved.Manifest.Last {
+		return nil, fmt.Errorf("storetest: LoadEntries of %q yields %d entries, and the manifest is %+v", saved.ID, n, saved.Manifest)
 	}
 	return all, nil
 }

@@ -142,7 +142,7 @@ func verify(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := journal.VerifyFrom(path, since)
+	r, err := journal.Verify(path, since)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func stat(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report, damage := journal.VerifyFrom(path, journal.Anchor{})
+	report, damage := journal.Verify(path, journal.Anchor{})
 	if codeOf(damage) == exitFailed {
 		return damage
 	}

@@ -1,0 +1,221 @@
+package cowchangeset_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// lazy is a store of three changesets that leaves out the entries of those that are
+// finished.
+type lazy struct {
+	cowchangeset.Store[string] // is not called
+	saved                      []cowchangeset.Saved[string]
+	failure                    error
+	reads                      int
+}
+
+func newLazy() *lazy {
+	h := func(id string, n uint64, previous string) cowchangeset.Header {
+		return cowchangeset.Header{ID: id, Ordinal: n, Previous: previous}
+	}
+	return &lazy{saved: []cowchangeset.Saved[string]{
+		{Header: h("A", 1, ""), Manifest: cowchangeset.Manifest{Len: 2, Last: 5}, Sealed: true, Applied: cowchangeset.AllApplied},
+		{Header: h("B", 2, "A"), Manifest: cowchangeset.Manifest{Len: 2, Last: 5}, Sealed: true, Aborted: true, Reason: "why"},
+		{Header: h("C", 3, "B"), Entries: []cowchangeset.Entry[string]{{Seq: 0, Value: "C0"}}},
+	}}
+}
+
+func (l *lazy) Load(context.Context) iter.Seq2[cowchangeset.Saved[string], error] {
+	return func(yield func(cowchangeset.Saved[string], error) bool) {
+		for _, s := range l.saved {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l *lazy) Applied(context.Context, string, uint64) error { return nil }
+
+func (l *lazy) Prune(context.Context, uint64) error { return nil }
+
+func (l *lazy) LoadEntries(_ context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
+	return func(yield func(cowchangeset.Entry[string], error) bool) {
+		l.reads++
+		if yield(cowchangeset.Entry[string]{Seq: 0, Value: id + "0"}, nil) {
+			if l.failure != nil {
+				yield(cowchangeset.Entry[string]{}, l.failure)
+				return
+			}
+			yield(cowchangeset.Entry[string]{Seq: 5, Value: id + "5"}, nil)
+		}
+	}
+}
+
+func resumeLazy(t *testing.T, l *lazy) *cowchangeset.Tracker[string] {
+	t.Helper()
+	tracker, err := cowchangeset.Resume(context.Background(), cowchangeset.Config[string]{Store: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tracker
+}
+
+// What is finished comes back as a header, and its entries are read when somebody asks
+// for them, wherever that is.
+func TestEntriesLeftInTheStore(t *testing.T) {
+	l := newLazy()
+	tracker := resumeLazy(t, l)
+	a, _ := tracker.ByID("A")
+	b, _ := tracker.ByID("B")
+	if a.Len() != 2 || b.Len() != 2 || tracker.Trail().Len() != 5 || a.Durable() != 6 || !a.IsSealed() || b.Reason().Error() != "why" ||
+		len(slices.Collect(tracker.Pending())) > 0 {
+		t.Error("other headers")
+	}
+	for _, c := range []*cowchangeset.Changeset[string]{a, b} {
+		err := c.Apply(context.Background(), func(context.Context, cowchangeset.Final[string]) error { panic("applied again") })
+		if !errors.Is(err, cowchangeset.ErrApplied) && !errors.Is(err, cowchangeset.ErrAborted) {
+			t.Error(err)
+		}
+		if _, err := c.Record("late"); err != cowchangeset.ErrSealed {
+			t.Error(err)
+		}
+	}
+	if l.reads > 0 {
+		t.Error("entries were read")
+	}
+	want := []string{"A0", "A5", "B0", "B5", "C0"}
+	trail := tracker.Trail()
+	check := func(what string, got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	texts := func(all iter.Seq2[uint64, string]) (texts []string) {
+		for seq, e := range all {
+			if (seq == 5) != (e[1] == '5') {
+				t.Errorf("%d: %s", seq, e)
+			}
+			texts = append(texts, e)
+		}
+		return texts
+	}
+	var all []string
+	for r, e := range trail.All() {
+		all = append(all, e)
+		if r.ChangesetID != e[:1] {
+			t.Error(r, e)
+		}
+	}
+	check("Trail", all, want...)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var followed []string
+	for _, e := range tracker.Follow(ctx, cowchangeset.Receipt{Ordinal: 1, Seq: 1}) {
+		if followed = append(followed, e); e == "C0" {
+			cancel()
+		}
+	}
+	check("Follow", followed, want[1:]...)
+	check("Changeset.Follow", texts(a.Follow(context.Background(), 1)), "A5")
+	var lines bytes.Buffer
+	if err := trail.WriteJSONLines(&lines); err != nil || bytes.Count(lines.Bytes(), []byte("\n")) != 5 {
+		t.Error(err, lines.String())
+	}
+	for range a.Entries() {
+		break
+	}
+	check("Entries", texts(a.Entries()), "A0", "A5")
+	f, err := a.Seal(context.Background())
+	again, _ := a.Seal(context.Background())
+	if err != nil || f.Len() != 2 || f != again {
+		t.Error(err, f)
+	}
+	check("Final", texts(f.All()), "A0", "A5")
+	reads := l.reads
+	check("Entries of what was sealed", texts(a.Entries()), "A0", "A5")
+	check("Follow of what was sealed", texts(a.Follow(context.Background(), 0)), "A0", "A5")
+	if l.reads > reads {
+		t.Error("Seal has not kept the entries")
+	}
+}
+
+// A store that cannot yield the entries is an error where there is one, and no trail that
+// ends early; but what was pruned is gone.
+func TestEntriesLeftInAStoreThatFails(t *testing.T) {
+	l := newLazy()
+	tracker := resumeLazy(t, l)
+	a, _ := tracker.ByID("A")
+	trail := tracker.Trail()
+	l.failure = errors.New("boom")
+	var failed *cowchangeset.StoreError
+	if f, err := a.Seal(context.Background()); !errors.As(err, &failed) || !errors.Is(err, l.failure) || f.Len() > 0 {
+		t.Error(err)
+	}
+	for range (cowchangeset.Final[string]{}).All() {
+		t.Error("an entry")
+	}
+	if err := trail.WriteJSONLines(new(bytes.Buffer)); !errors.Is(err, l.failure) {
+		t.Error(err)
+	}
+	for what, loop := range map[string]func(){
+		"Entries": func() {
+			for range a.Entries() {
+			}
+		},
+		"Trail": func() {
+			for range trail.All() {
+			}
+		},
+		"Follow": func() {
+			for range a.Follow(context.Background(), 0) {
+			}
+		},
+	} {
+		func() {
+			defer func() {
+				if err, _ := recover().(*cowchangeset.StoreError); err == nil || err.ChangesetID != "A" || !errors.Is(err, l.failure) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}()
+			loop()
+		}()
+	}
+	if n := tracker.Prune(1); n != 2 {
+		t.Fatal(n)
+	}
+	n := 0
+	for range trail.All() {
+		n++
+	}
+	if n != 3 { // one each, and that of C
+		t.Errorf("%d entries", n)
+	}
+}
+
+// Resume refuses what it could not read later.
+func TestEntriesLeftOutWrongly(t *testing.T) {
+	for what, change := range map[string]func(*cowchangeset.Saved[string]){
+		"not finished":     func(s *cowchangeset.Saved[string]) { s.Aborted = false },
+		"entries as well":  func(s *cowchangeset.Saved[string]) { s.Entries = []cowchangeset.Entry[string]{{}} },
+		"too many":         func(s *cowchangeset.Saved[string]) { s.Manifest.Len = 7 },
+		"beyond all bound": func(s *cowchangeset.Saved[string]) { s.Manifest.Last = 1 << 63 },
+	} {
+		l := newLazy()
+		change(&l.saved[1])
+		if _, err := cowchangeset.Resume(context.Background(), cowchangeset.Config[string]{Store: l}); err == nil {
+			t.Error(what)
+		}
+	}
+	type eager struct{ cowchangeset.Loader[string] } // and no EntryLoader
+	if _, err := cowchangeset.Resume(context.Background(), cowchangeset.Config[string]{Store: eager{newLazy()}}); err == nil {
+		t.Error("no EntryLoader")
+	}
+}
