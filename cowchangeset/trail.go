@@ -1,7 +1,12 @@
 package cowchangeset
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 )
 
@@ -81,4 +86,184 @@ func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 		return t.end
 	}
 	return c.cut()
+}
+
+// IDs returns the changesets' IDs in order: the changeset with ordinal n is at index
+// n-1, or at a lower one after Prune.
+//
+// IDs is lock-free. It takes effect when the latest changeset is seen to have no
+// successor.
+func (t *Tracker[E]) IDs() []string {
+	all := t.span() // LP(IDs)
+	if all.last == nil {
+		return nil
+	}
+	ids := make([]string, 0, all.last.ordinal-all.first.ordinal+1)
+	for c := range all.changesets {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// All yields the changesets in order, each with its ordinal. A loop takes those that
+// exist when it begins, also if Prune forgets some of them meanwhile.
+//
+// All is lock-free. It takes effect as IDs does, when a loop over it begins.
+func (t *Tracker[E]) All() iter.Seq2[uint64, *Changeset[E]] {
+	return func(yield func(uint64, *Changeset[E]) bool) {
+		for c := range t.span().changesets { // LP(All)
+			if !yield(c.ordinal, c) {
+				return
+			}
+		}
+	}
+}
+
+// ByID returns the changeset with that ID, the first one if there are several, and
+// whether there is one that Prune has not forgotten. It looks at one changeset after
+// the other: for many look-ups keep a map.
+//
+// ByID is lock-free. It takes effect as IDs does.
+func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
+	return t.find(func(c *Changeset[E]) bool { return c.id == id }) // LP(ByID)
+}
+
+// ByOrdinal returns the changeset with that ordinal, and whether there is one that
+// Prune has not forgotten. It takes a step for each changeset before it.
+//
+// ByOrdinal is lock-free. It takes effect as IDs does.
+func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
+	return t.find(func(c *Changeset[E]) bool { return c.ordinal == n }) // LP(ByOrdinal)
+}
+
+// Pending yields the changesets that are sealed and neither applied nor aborted, in
+// order: those that a service goes on with after Resume. A loop takes the changesets
+// that exist when it begins, and yields those of which this is so when it comes to
+// them. A yielded changeset may be applied meanwhile. With Config.PruneUnapplied, those
+// that Prune has forgotten are not among them.
+//
+// Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and
+// for each changeset when that is seen not to be applied or aborted.
+func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
+	return func(yield func(*Changeset[E]) bool) {
+		for c := range t.span().changesets { // LP(Pending): which there are
+			if !c.log.open() && !c.applyState.Load().finished() && !yield(c) { // LP(Pending): each
+				return
+			}
+		}
+	}
+}
+
+// find returns the first changeset for which wanted returns true.
+func (t *Tracker[E]) find(wanted func(*Changeset[E]) bool) (*Changeset[E], bool) {
+	for c := range t.span().changesets {
+		if wanted(c) {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// span returns the changesets that exist at one moment, as a Trail without a cut.
+func (t *Tracker[E]) span() Trail[E] {
+	for {
+		first := t.first.Load()
+		last := t.latest() // LP(span)
+		if t.first.Load() == first {
+			return Trail[E]{first: first, last: last}
+		}
+		// A Prune took effect, or the first Start.
+	}
+}
+
+// exportBuffer is how many bytes WriteJSONLines collects before it writes them, not
+// counting the line that exceeds it: enough to make a system call's cost small beside
+// that of encoding.
+const exportBuffer = 32 << 10
+
+// Exported is an entry that was read back from a line of JSON.
+type Exported[E any] struct {
+	Receipt
+	Value E
+}
+
+// jsonLine has the names and the order of the fields of a line.
+type jsonLine[E any] struct {
+	ChangesetID string `json:"changeset"`
+	Ordinal     uint64 `json:"ordinal"`
+	Seq         uint64 `json:"seq"`
+	Value       E      `json:"value"`
+}
+
+// WriteJSONLines writes the entries in order, one JSON object on each line:
+//
+//	{"changeset":"plan-1","ordinal":1,"seq":0,"value":{"table":"users"}}
+//
+// Values are encoded by encoding/json, which replaces bytes that are not UTF-8 in
+// strings by U+FFFD. Lines are written several at a time, from a buffer of 32 KiB and
+// one line. Recording goroutines do not wait for any of it. A trail does not change, so
+// a later trail's export begins with the same lines, unless Prune was called in
+// between.
+//
+// If a value cannot be encoded, the lines before it are written, and the error names
+// its receipt and wraps encoding/json's error; and so if entries that Resume has left in
+// the store cannot be read, with a *StoreError. If w fails, the error wraps w's, and a part
+// of a line may have been written. WriteJSONLines panics if w is nil.
+func (t Trail[E]) WriteJSONLines(w io.Writer) error {
+	if w == nil {
+		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
+	}
+	var lines bytes.Buffer
+	flush := func() error {
+		if _, err := lines.WriteTo(w); err != nil {
+			return fmt.Errorf("cowchangeset: writing the trail: %w", err)
+		}
+		return nil
+	}
+	encoder := json.NewEncoder(&lines) // which writes whole lines or nothing
+	var failed error
+	err := t.walk(func(r Receipt, e E) bool {
+		if err := encoder.Encode(jsonLine[E]{r.ChangesetID, r.Ordinal, r.Seq, e}); err != nil {
+			failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", r.Seq, r.ChangesetID, r.Ordinal, err)
+			failed = errors.Join(failed, flush())
+		} else if lines.Len() >= exportBuffer {
+			failed = flush()
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return errors.Join(err, flush())
+}
+
+// ReadJSONLines yields the entries that WriteJSONLines wrote to r. If it fails, it
+// yields an error that names the line, and ends; a line that ends early is an
+// io.ErrUnexpectedEOF. Numbers in an any are read as json.Number, and so as they were
+// written. ReadJSONLines reads ahead, so it is good for one loop. It panics if r is nil.
+func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
+	if r == nil {
+		panic("cowchangeset: ReadJSONLines called with a nil reader")
+	}
+	return func(yield func(Exported[E], error) bool) {
+		decoder := json.NewDecoder(r)
+		decoder.UseNumber() // a float64 has other numbers above 2^53
+		for n := 1; ; n++ {
+			var line jsonLine[E]
+			err := decoder.Decode(&line)
+			if err == io.EOF {
+				return
+			}
+			if err == nil && line.Ordinal == 0 {
+				err = errors.New("it has no ordinal")
+			}
+			if err != nil {
+				yield(Exported[E]{}, fmt.Errorf("cowchangeset: line %d: %w", n, err))
+				return
+			}
+			if !yield(Exported[E]{Receipt{line.ChangesetID, line.Ordinal, line.Seq}, line.Value}, nil) {
+				return
+			}
+		}
+	}
 }
