@@ -160,7 +160,7 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 	if c.flusher == nil {
 		return nil
 	}
-	return c.flusher.until(ctx, c.due(c.cut()))
+	return c.flusher.until(ctx, c.due(c.log.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all entries

@@ -54,7 +54,8 @@ type Receipt struct {
 
 func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	c := &Changeset[E]{tracker: t, id: id}
-	c.log.init()
+	c.log.tail.Store(&c.log.head)
+	c.log.head.late = 1<<64 - 1 // it has no slots
 	if s := t.storage; s != nil {
 		f := &flusher[E]{storage: s, changeset: c, at: c.log.start()}
 		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
@@ -121,23 +122,14 @@ func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 		if err := c.flusher.validate(e, -1); err != nil {
 			return Receipt{}, err
 		}
-	}
-	if err := c.room(ctx); err != nil {
-		return Receipt{}, err
+		if err := c.flusher.room(ctx); err != nil {
+			return Receipt{}, err
+		}
 	}
 	if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 		return c.recorded(ctx, seq, 1)
 	}
 	return Receipt{}, ErrSealed
-}
-
-// room returns nil when a Record may add to the log: at once, but for a store that is as
-// far behind as Config.MaxBacklog allows.
-func (c *Changeset[E]) room(ctx context.Context) error {
-	if c.flusher == nil || c.flusher.maxBacklog == 0 {
-		return nil
-	}
-	return c.flusher.room(ctx)
 }
 
 // recorded returns the results of a Record of n entries from seq on, which are in
@@ -179,7 +171,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 // seal is Seal, and leaves entries in the store that are there.
 func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
 	c.log.seal()
-	f := Final[E]{c.cut()}
+	f := Final[E]{c.log.cut()}
 	if c.flusher != nil {
 		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
 	}
@@ -197,15 +189,6 @@ func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() 
 // IsSealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
 
-// cut returns a cut of the entries that the changeset has.
-func (c *Changeset[E]) cut() *cut[E] {
-	m := c.log.cut()
-	if m.final {
-		c.log.finishSeal()
-	}
-	return m
-}
-
 // Entries yields the entries, in order and with their Seq, that the changeset has when
 // the loop begins: those of every Record that returned before, and perhaps of others in
 // progress. Later loops yield the same entries first.
@@ -218,7 +201,7 @@ func (c *Changeset[E]) cut() *cut[E] {
 // slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if _, err := c.walk(context.Background(), c.cut(), yield); err != nil {
+		if _, err := c.walk(context.Background(), c.log.cut(), yield); err != nil {
 			panic(err)
 		}
 	}
@@ -245,7 +228,7 @@ func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E
 // Len returns the number of entries that Entries would yield.
 //
 // Len is lock-free. It takes effect when the reserved slots are counted.
-func (c *Changeset[E]) Len() int { return c.cut().live }
+func (c *Changeset[E]) Len() int { return c.log.cut().live }
 
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.

@@ -3,7 +3,6 @@ package cowchangeset
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -132,16 +131,4 @@ func MustNew[E any](config Config[E]) *Tracker[E] {
 		panic(err)
 	}
 	return t
-}
-
-// id returns the ID of a new changeset. It runs user code.
-func (t *Tracker[E]) id(ctx context.Context) (string, error) {
-	if t.newID == nil {
-		return rand.Text(), nil
-	}
-	id, err := t.newID(ctx)
-	if err == nil && id == "" {
-		err = errEmptyID
-	}
-	return id, err
 }

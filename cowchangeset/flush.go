@@ -120,6 +120,9 @@ func (f *flusher[E]) has(t target) bool {
 // room waits until the store is less than maxBacklog entries behind or, with
 // Config.RejectWhenFull, only looks. A sealed changeset has room: its log says no.
 func (f *flusher[E]) room(ctx context.Context) error {
+	if f.maxBacklog == 0 {
+		return nil
+	}
 	durable := f.durable.Load() // before reserved, which is never less
 	n := f.changeset.log.reserved.Load()
 	if n&sealed != 0 || n-durable < f.maxBacklog {
@@ -129,7 +132,7 @@ func (f *flusher[E]) room(ctx context.Context) error {
 		f.request() // or, after a failure, nobody would
 		return ErrBacklogFull
 	}
-	m := f.changeset.cut() // a sealed log may end before what was reserved
+	m := f.changeset.log.cut() // a sealed log may end before what was reserved
 	if m.final {
 		return nil
 	}
@@ -180,7 +183,7 @@ func (f *flusher[E]) gather() {
 func (f *flusher[E]) flushNext(running *flush) error {
 	c := f.changeset
 	f.gather()
-	m := c.cut()
+	m := c.log.cut()
 	running.target = c.due(m)
 	if f.durable.Load() < m.n {
 		next, entries := f.at.collect(m.n, maxAppend())
@@ -482,7 +485,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 
 // stored reports whether the store, if there is one, needs nothing more of c,
 // which is sealed.
-func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.cut())) }
+func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.log.cut())) }
 
 // pruning tells a store that is a Pruner which changesets its tracker has forgotten, in
 // flushes of its own: a store that prunes slowly delays nobody but a Flush.

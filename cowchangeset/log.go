@@ -12,7 +12,7 @@ import (
 // decides every slot below n: it waits a moment for writers in between, and
 // then kills their slots, which sends them to later ones.
 //
-// No user code runs between reservation and publication. Init makes it usable.
+// No user code runs between reservation and publication. See newChangeset.
 type log[E any] struct {
 	// closed goes from false to true once the log is sealed, by any goroutine that has
 	// seen the seal bit. It may lag: the reservation word is the truth. It spares
@@ -26,7 +26,7 @@ type log[E any] struct {
 
 	watch atomics.Waker // for Follow loops that wait for an entry or the seal
 
-	// Cuts and loops read the following fields, in the second cache line.
+	// Cuts and loops read the following fields, which fill the second cache line.
 
 	// decided goes from nil to a cut, and to cuts that come further, by the CAS of
 	// whoever made them; at last to the final cut.
@@ -38,7 +38,6 @@ type log[E any] struct {
 
 	// over goes from nil to the event of the seal, once, by a call of Sealed.
 	over atomics.Pointer[atomics.Event]
-	_    [atomics.CacheLineSize - 56]byte
 
 	// reserved counts the slots given away, by additions of writers, and has the sealed
 	// bit, set by Seal and Start. Additions that return the bit reserve nothing, so
@@ -51,7 +50,13 @@ type log[E any] struct {
 type chunk[E any] struct {
 	base  uint64
 	slots []slot[E]
-	next  atomics.Pointer[chunk[E]] // nil, then for ever, by CAS of any: the next one or, if the log ends here, c itself
+
+	// late is the index whose writer appends the next chunk, after its own entry. It
+	// completes 7/8, so that the chunk is ready in time. It is a single slot, so that not
+	// every writer that reaches the end at once allocates one.
+	late uint64
+
+	next atomics.Pointer[chunk[E]] // nil, then for ever, by CAS of any: the next one or, if the log ends here, c itself
 }
 
 // Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
@@ -66,7 +71,8 @@ func maxChunk() int { return atomics.Limit(256, 4) }
 // leave idle behind them: 39 behind 256 slots of 32 bytes with a pointer.
 func newChunk[E any](base uint64, n int) *chunk[E] {
 	slots := slices.Grow([]slot[E](nil), n)
-	return &chunk[E]{base: base, slots: slots[:cap(slots)]}
+	slots = slots[:cap(slots)]
+	return &chunk[E]{base: base, slots: slots, late: base + uint64(len(slots)-len(slots)/8-1)}
 }
 
 // slot holds one entry. The writer that reserved the slot writes the value, before the
@@ -82,10 +88,6 @@ func (s *slot[E]) cas(old, new slotState) bool {
 	return s.state.CompareAndSwap(uint64(old), uint64(new))
 }
 
-func (l *log[E]) init() {
-	l.tail.Store(&l.head)
-}
-
 // append adds e and returns its index, or false if the log is sealed.
 func (l *log[E]) append(e E) (uint64, bool) {
 	for {
@@ -93,12 +95,14 @@ func (l *log[E]) append(e E) (uint64, bool) {
 		if !ok {
 			return 0, l.afterSeal(c)
 		}
-		s := c.at(i)
-		if s == nil {
+		var s *slot[E]
+		if o := i - c.base; o < uint64(len(c.slots)) {
+			s = &c.slots[o]
+		} else {
 			s = l.slot(c, i)
 		}
 		if s != nil && s.put(e) {
-			if i == c.late() {
+			if i == c.late {
 				c.prepare()
 			}
 			l.watch.Wake()
@@ -155,7 +159,7 @@ func (l *log[E]) afterSeal(c *chunk[E]) bool {
 // killed.
 func (s *slot[E]) put(e E) bool {
 	s.value = e
-	if s.cas(vacant, spanning(published, 1)) {
+	if s.state.CompareAndSwap(uint64(vacant), uint64(single)) {
 		return true
 	}
 	var zero E
@@ -206,21 +210,13 @@ func (l *log[E]) wipe(c *chunk[E], i uint64, k int) {
 	}
 }
 
-// at returns slot i, which is not before c, or nil if it is beyond c.
-func (c *chunk[E]) at(i uint64) *slot[E] {
-	if o := i - c.base; o < uint64(len(c.slots)) {
-		return &c.slots[o]
-	}
-	return nil
-}
-
 // slot returns slot i, which is reserved and not before c, or nil if the log
 // ended before it.
 func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
 	if c = l.find(c, i, true); c == nil {
 		return nil
 	}
-	return c.at(i)
+	return &c.slots[i-c.base]
 }
 
 // find returns the chunk that holds slot i, which is reserved and not before c. Where
@@ -232,7 +228,7 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 		if next == nil {
 			next = c // the end
 			if grow {
-				next = c.after()
+				next = c.after(c.base + uint64(len(c.slots)))
 			}
 			next = c.next.Install(next) // or another's, which is as good
 		}
@@ -247,25 +243,16 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 	return c
 }
 
-// late is the slot whose writer appends the next chunk, after its own entry. It
-// completes 7/8, so that the chunk is ready in time. It is a single slot, so that not
-// every writer that reaches the end at once allocates one.
-func (c *chunk[E]) late() uint64 {
-	n := uint64(len(c.slots))
-	return c.base + n - n/8 - 1
-}
-
 // prepare appends the next chunk if it does not exist yet.
 func (c *chunk[E]) prepare() {
 	if c.next.Load() == nil {
-		c.next.CompareAndSwap(nil, c.after())
+		c.next.CompareAndSwap(nil, c.after(c.base+uint64(len(c.slots))))
 	}
 }
 
-// after returns a new chunk to follow c.
-func (c *chunk[E]) after() *chunk[E] {
-	n := len(c.slots)
-	return newChunk[E](c.base+uint64(n), min(max(2*n, firstChunk()), maxChunk()))
+// after returns a new chunk to follow c, from base on.
+func (c *chunk[E]) after(base uint64) *chunk[E] {
+	return newChunk[E](base, min(max(2*len(c.slots), firstChunk()), maxChunk()))
 }
 
 // slotState is the one mutable word of a log's slot:
@@ -377,13 +364,14 @@ type cut[E any] struct {
 }
 
 // cut returns a cut of all slots reserved so far, decided. Once the log is
-// sealed, that is the final cut, the same for all.
+// sealed, that is the final cut, the same for all, and the seal is finished.
 func (l *log[E]) cut() *cut[E] {
 	for {
 		from := cut[E]{chunk: &l.head}
 		m := l.decided.Load()
 		if m != nil {
 			if m.final {
+				l.finishSeal()
 				return m
 			}
 			from = *m
@@ -395,7 +383,12 @@ func (l *log[E]) cut() *cut[E] {
 			return m
 		}
 		next := l.decide(from, n, last)
-		if l.decided.CompareAndSwap(m, next) || !last {
+		done := l.decided.CompareAndSwap(m, next)
+		switch {
+		case done && last:
+			l.finishSeal()
+			return next
+		case done || !last:
 			return next
 		}
 		// Another cut came further. The final cut must be one for all.
@@ -411,11 +404,16 @@ func (l *log[E]) decide(m cut[E], n uint64, last bool) *cut[E] {
 	c, i, live := m.chunk, m.n, m.live
 	var writers spinWait
 	for i < n {
-		holder := l.find(l.near(c, i), i, !last)
-		if holder == nil {
-			break // nothing will be published from here on
+		if i-c.base >= uint64(len(c.slots)) {
+			if t := l.tail.Load(); t.base > c.base && t.base <= i {
+				c = t // rather than walk along a batch
+			}
+			holder := l.find(c, i, !last)
+			if holder == nil {
+				break // nothing will be published from here on
+			}
+			c = holder
 		}
-		c = holder
 		s := c.slots[i-c.base].decide(&writers)
 		if s.kind() == published {
 			live += int(s.span())
@@ -428,17 +426,6 @@ func (l *log[E]) decide(m cut[E], n uint64, last bool) *cut[E] {
 		}
 	}
 	return &cut[E]{n: i, live: live, chunk: c, final: last}
-}
-
-// near returns a chunk that is not after slot i, which is reserved and not before c: a
-// later one than c if tail is one, so that a cut does not walk along a batch.
-func (l *log[E]) near(c *chunk[E], i uint64) *chunk[E] {
-	if c.at(i) == nil {
-		if t := l.tail.Load(); t.base > c.base && t.base <= i {
-			return t
-		}
-	}
-	return c
 }
 
 // decide returns the slot's state once that is final. It makes it final when the

@@ -130,7 +130,7 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	case m.Last >= maxSeq || uint64(m.Len) > m.Last+1:
 		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
 	}
-	c.log.reserved.Store(m.Last + 1)
+	c.log.reserved.Store(m.Last + 1 | sealed)
 	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true, left: true})
 	return nil
 }
@@ -162,8 +162,7 @@ func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (*cut[E], error) {
 		entries = append(entries, Entry[E]{seq, e})
 		return true
 	})
-	l := new(log[E])
-	l.init()
+	l := &newChangeset(c.tracker, c.id).log
 	if err == nil {
 		err = l.restore(entries)
 	}
@@ -192,7 +191,7 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 			c, next = l.skip(c, next, e.Seq), e.Seq
 		}
 		c = l.find(c, next, true)
-		s := c.at(next)
+		s := &c.slots[next-c.base]
 		s.value = e.Value
 		s.state.Store(uint64(spanning(published, 1)))
 		next++
@@ -206,10 +205,9 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 // returns a chunk that is not after n.
 func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
-	c.at(i).state.Store(uint64(spanning(killed, n-i)))
+	c.slots[i-c.base].state.Store(uint64(spanning(killed, n-i)))
 	if n-i > uint64(len(c.slots)) { // so that n is beyond c
-		next := c.after()
-		next.base = n
+		next := c.after(n)
 		c.next.Store(next)
 		c = next
 	}

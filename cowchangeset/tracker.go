@@ -2,6 +2,7 @@ package cowchangeset
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -114,9 +115,17 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	id, err := t.id(ctx)
-	if err != nil {
-		return nil, err
+	id := ""
+	if t.newID == nil {
+		id = rand.Text()
+	} else {
+		var err error
+		if id, err = t.newID(ctx); err != nil { // user code
+			return nil, err
+		}
+		if id == "" {
+			return nil, errEmptyID
+		}
 	}
 	if ctx.Err() != nil { // NewID may have taken its time
 		return nil, context.Cause(ctx)
@@ -133,7 +142,7 @@ func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
 // help takes the other steps of the Start that announced a successor of c, and
 // reports whether there was one.
 func (t *Tracker[E]) help(c *Changeset[E]) bool {
-	n := t.link(c).Load() // LP(latest): nil
+	n := t.link(c).Load()
 	if n != nil {
 		t.succeed(c, n)
 	}
@@ -166,10 +175,11 @@ func (t *Tracker[E]) next(c *Changeset[E]) *Changeset[E] {
 func (t *Tracker[E]) latest() *Changeset[E] {
 	for {
 		c := t.current.Load()
-		if !t.help(c) {
+		n := t.link(c).Load() // LP(latest): nil
+		if n == nil {
 			return c
 		}
-		// A Start took effect.
+		t.succeed(c, n) // a Start took effect
 	}
 }
 
@@ -212,8 +222,10 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
-			if err := c.room(ctx); err != nil {
-				return Receipt{}, err
+			if c.flusher != nil {
+				if err := c.flusher.room(ctx); err != nil {
+					return Receipt{}, err
+				}
 			}
 			if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 				return c.recorded(ctx, seq, 1)
@@ -271,8 +283,10 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
-			if err := c.room(ctx); err != nil {
-				return Receipt{}, err
+			if c.flusher != nil {
+				if err := c.flusher.room(ctx); err != nil {
+					return Receipt{}, err
+				}
 			}
 			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch, RecordBatchContext)
 				return c.recorded(ctx, seq, uint64(len(es)))

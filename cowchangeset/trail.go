@@ -34,7 +34,7 @@ func (t *Tracker[E]) Trail() Trail[E] {
 		if c == nil {
 			return Trail[E]{} // LP(Trail): nothing yet
 		}
-		m := c.cut() // LP(Trail): in it, or the moment above
+		m := c.log.cut() // LP(Trail): in it, or the moment above
 		if t.first.Load() == first {
 			return Trail[E]{first, c, m}
 		}
@@ -85,7 +85,7 @@ func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 	if c == t.last {
 		return t.end
 	}
-	return c.cut()
+	return c.log.cut()
 }
 
 // IDs returns the changesets' IDs in order: the changeset with ordinal n is at index
