@@ -13,48 +13,34 @@ import (
 // Config holds a Tracker's settings. The zero Config is valid.
 type Config[E any] struct {
 	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It gets the
-	// context of the Start or StartAfter that calls it, so an ID can carry what the
-	// changeset belongs to; the store keeps both in one call. Start calls NewID before
-	// anything changes, from many goroutines at once. It may panic or block. Start
-	// returns its error unchanged, and an error of its own for an empty ID. The tracker
-	// does not compare IDs: they are as unique as NewID makes them. A Store can refuse
-	// some: see Store.Start.
+	// context of the Start that calls it, and runs before anything changes, on many
+	// goroutines at once. It may panic or block. Start returns its error, and one of its
+	// own for an empty ID. The tracker does not compare IDs.
 	NewID func(ctx context.Context) (string, error)
 
-	// Store keeps the changesets where they outlive the process; see Resume. Nil means
-	// that everything is in memory only.
+	// Store keeps the changesets where they outlive the process; see Resume. Nil means in
+	// memory only.
 	Store Store[E]
 
-	// Async lets Record and RecordBatch return when the entry is in memory. The tracker
-	// tells the store soon afterwards, on goroutines that end when the store knows
-	// everything or has failed. After a failure the next Record, Start or Prune makes
-	// them try again, each for the changeset that it is about. Only callers that wait
-	// get errors, as those of Tracker.Flush do for all changesets.
-	//
-	// Entries that the store does not have yet are the changeset's backlog: see
-	// MaxBacklog.
-	//
-	// Without Async, Record and RecordBatch return when the store has the entry. Calls
-	// that wait at the same time share one call of the store. Entries that are not
-	// durable when the process ends are lost, and their receipts with them; see
-	// Receipt.
+	// Async lets Record return when the entry is in memory. The tracker tells the store
+	// soon afterwards, on goroutines of its own. After a failure the next Record, Start or
+	// Prune makes them try again; only callers that wait, as in Flush, get errors. Entries
+	// that are not durable when the process ends are lost, and their receipts with them.
 	Async bool
 
 	// MaxBacklog bounds, for each changeset, how many entries Async takes ahead of the
 	// store: zero means 65,536, and a negative value no bound. At the bound a Record waits
-	// until the store has caught up. If that fails, or the Record's context ends, it
-	// records nothing, and its error matches ErrBacklogFull and the StoreError. Each
-	// goroutine that records may exceed the bound by one entry or batch.
+	// for the store. If that fails, or the Record's context ends, nothing is recorded, and
+	// the error matches ErrBacklogFull and the StoreError. Each goroutine that records may
+	// exceed the bound by one entry or batch.
 	MaxBacklog int
 
-	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once, instead
-	// of waiting.
+	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once.
 	RejectWhenFull bool
 
-	// StoreTimeout bounds each call of the store, by the deadline of its context. It
-	// also bounds how long a caller waits for a call that does not return, or for the
-	// Starts that came before: the error then matches ErrStoreTimeout. Zero means a minute,
-	// and a negative value no bound.
+	// StoreTimeout bounds each call of the store, by its context, and how long callers wait
+	// for it: the error then matches ErrStoreTimeout. Zero means a minute, and a negative
+	// value no bound.
 	StoreTimeout time.Duration
 
 	// PruneUnapplied lets Prune, and thus the Store, forget changesets that are sealed,

@@ -10,10 +10,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Flush returns nil when the Store has all entries that were recorded before, and knows
-// of all changesets that were sealed and, if it is a Pruner, of those that were
-// forgotten. Otherwise it returns the StoreErrors of all changesets that it came to.
-// Without a Store it does nothing. It panics if ctx is nil.
+// Flush returns nil when the Store has all entries that were recorded before, and knows of
+// all that was sealed, applied, aborted or forgotten. Otherwise it returns all StoreErrors
+// that it met. It panics if ctx is nil.
 //
 // Flush is blocking: it waits for the Store or until ctx ends. It takes effect for each
 // changeset when its reserved slots are counted.
@@ -435,21 +434,17 @@ func (f *flushes) failed(method string, err error) error {
 	return &StoreError{ChangesetID: f.id, Method: method, Err: err}
 }
 
-// Prune forgets the oldest changesets, so that no more than keep remain of those that
-// it finds: a Start that comes meanwhile adds one. It stops at the first changeset that
-// is neither applied nor aborted, unless Config.PruneUnapplied is set. It returns how
-// many it has forgotten. IDs, and Trails taken afterwards, do not contain them; ordinals do not
-// change. The memory of a changeset is freed when nobody holds the changeset, or a
-// Trail or an earlier changeset that leads to it. A Final holds only its own entries.
-// Entries that Resume has left in the store may be forgotten there.
+// Prune forgets the oldest changesets, so that no more than keep remain, and returns how
+// many it has forgotten. It stops at the first one that is neither applied nor aborted,
+// unless Config.PruneUnapplied is set, or that the Store does not know completely.
+// Ordinals do not change. A changeset's memory is freed when nobody holds it, or a Trail
+// or an earlier changeset that leads to it. Prune panics if keep is less than 1.
 //
-// With a Store, Prune stops at the first changeset that the store does not know
-// completely, and asks for another try. A store that is a Pruner is told soon
-// afterwards, on another goroutine. If that fails, the next Prune or Flush makes it try
-// again, and only Flush returns the error. Prune panics if keep is less than 1.
+// A Pruner is told soon afterwards; if that fails, the next Prune or Flush tries again,
+// and only Flush returns the error.
 //
-// Prune is lock-free. It takes effect when the tracker's first changeset is replaced
-// or, if nothing is to be forgotten, when the latest one is found.
+// Prune is lock-free. It takes effect when the tracker's first changeset is replaced or,
+// if nothing is to be forgotten, when the latest one is found.
 func (t *Tracker[E]) Prune(keep int) int {
 	if keep < 1 {
 		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))

@@ -9,12 +9,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Slice is a copy-on-write slice: readers get real slices that never change,
-// and appending costs amortised constant time. The zero value is an empty
-// slice, ready to use. A Slice must not be copied after first use.
-//
-// Slices that a Slice hands out are read-only. Appending to one is harmless:
-// length equals capacity, so append copies.
+// Slice is a copy-on-write slice: readers get real slices that never change, and must not
+// write to them. The zero value is an empty slice, ready to use. A Slice must not be
+// copied after first use.
 type Slice[T any] struct {
 	_ atomics.NoCopy
 
@@ -49,11 +46,11 @@ func (a *array[T]) publish(w word, k uint64) bool {
 // no longer w.
 func (a *array[T]) freeze(w word) bool { return w&frozen != 0 || a.cas(w, w|frozen) }
 
-// Load returns the current contents, with length equal to capacity. The caller must not
-// write to them. Load costs two atomic loads and no copy.
+// Load returns the current contents, with length equal to capacity, so that appending to
+// them copies. It costs two atomic loads and no copy.
 //
-// Load is wait-free. It takes effect when the length is read or, if the array was
-// replaced before that, at the replacement.
+// Load is wait-free. It takes effect when the length is read or, if the array was replaced
+// before that, at the replacement.
 func (s *Slice[T]) Load() []T {
 	a := s.arr.Load()
 	if a == nil {
@@ -90,10 +87,9 @@ func (s *Slice[T]) All() iter.Seq2[int, T] {
 	}
 }
 
-// Append adds copies of items at the end, next to each other, and returns the index of
-// the first one. Without items it changes nothing and returns the length. It allocates
-// only when the array is full, or when it goes past an appender that is stuck halfway;
-// both copy the array, and at most double it.
+// Append adds copies of items at the end, next to each other, and returns the index of the
+// first one, or the length if there are none. It copies the array only when that is full,
+// or to go past an appender that is stuck halfway.
 //
 // Append is lock-free. It takes effect when the new length is published.
 func (s *Slice[T]) Append(items ...T) int {
@@ -152,12 +148,9 @@ func grown[T any](a *array[T], n uint64, more []T) *array[T] {
 	return b
 }
 
-// Update replaces the contents by the result of fn. Fn must not write to its argument;
-// it may return it, a part of it, or append to it. The result belongs to the Slice
-// afterwards and must not be written to.
-//
-// Fn runs on the caller's goroutine, and again whenever another change came first. It
-// should be pure, and must not itself keep changing this Slice. If it panics or calls
+// Update replaces the contents by the result of fn, which belongs to the Slice afterwards.
+// Fn must not write to its argument; it may return it, a part of it, or append to it. Fn
+// runs again whenever another change came first: it should be pure. If it panics or calls
 // runtime.Goexit, nothing changes. Update panics if fn is nil.
 //
 // Update is lock-free. It takes effect when the array is replaced.
@@ -174,13 +167,12 @@ func (s *Slice[T]) Update(fn func(old []T) []T) {
 	}
 }
 
-// CompareAndSwap replaces the contents by items if nothing changed since the
-// snapshot old was taken, and reports whether it did. Items belong to the
-// Slice afterwards and must not be written to. A snapshot of another Slice
-// never matches; the zero Snapshot matches a Slice that was never changed.
+// CompareAndSwap replaces the contents by items, which belong to the Slice afterwards, if
+// nothing changed since the snapshot old was taken, and reports whether it did. The zero
+// Snapshot matches a Slice that was never changed.
 //
-// CompareAndSwap is lock-free. It takes effect when the array is replaced, or
-// when the version is read and differs.
+// CompareAndSwap is lock-free. It takes effect when the array is replaced, or when the
+// version is read and differs.
 func (s *Slice[T]) CompareAndSwap(old Snapshot[T], items []T) bool {
 	if old.of != nil && old.of != s {
 		return false
@@ -274,16 +266,12 @@ func lengthWord(n uint64) word {
 
 func (w word) length() uint64 { return uint64(w >> lengthShift) }
 
-// Set replaces the item at index i by v, in a copy of the contents. It panics if there
-// is no item at i when it takes effect. If others delete items, the item at an index
-// may not be the one that the caller has seen there. Use Update to look for the item,
-// or CompareAndSwap to require unchanged contents.
+// Set replaces the item at index i by v, in a copy of the contents. It panics if there is
+// no item at i when it takes effect. If others delete items, that may not be the item that
+// the caller has seen: use Update or CompareAndSwap.
 //
-// Appends in place cannot overtake a Set while it copies, as they can an Update while
-// its function runs: a Set returns although others append without end.
-//
-// Set is lock-free. It takes effect when the array is replaced or, if it panics, as
-// Load does.
+// Set is lock-free. It takes effect when the array is replaced or, if it panics, as Load
+// does.
 func (s *Slice[T]) Set(i int, v T) {
 	s.edit("Set", i, func(old []T) []T { // LP(Set): in edit
 		items := make([]T, len(old))
@@ -293,10 +281,8 @@ func (s *Slice[T]) Set(i int, v T) {
 	})
 }
 
-// Delete removes the item at index i, and moves those behind it down by one, in a copy
-// of the contents. It panics if there is no item at i when it takes effect; see Set.
-// The Slice does not keep the deleted item alive; results of earlier calls of Load and
-// Snapshot do.
+// Delete removes the item at index i, in a copy of the contents; see Set. The Slice does
+// not keep the item alive, but results of Load and Snapshot do.
 //
 // Delete is lock-free. It takes effect when the array is replaced or, if it panics, as
 // Load does.
@@ -333,15 +319,11 @@ func (s *Slice[T]) edit(op string, i int, change func(old []T) []T) {
 	}
 }
 
-// Clip gives back the room that appends have made and not used. It also gives back the
-// rest of an array of which Update kept a part, and the items that an Append which is
-// stuck halfway has copied. It copies the contents, unless they are an array of their
-// own already. The next Append copies them again.
+// Clip gives back memory that holds no items: room for appends, and the rest of an array
+// of which Update kept a part. It copies the contents.
 //
-// Clip changes no items, and therefore no version.
-//
-// Clip is lock-free. It takes effect when the array is replaced or, if it is as small
-// as can be, when it is loaded.
+// Clip is lock-free. It takes effect when the array is replaced or, if it is as small as
+// can be, when it is loaded.
 func (s *Slice[T]) Clip() {
 	var others spinWait
 	for {

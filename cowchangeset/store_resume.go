@@ -7,20 +7,14 @@ import (
 	"iter"
 )
 
-// Resume returns a tracker with the contents that the Store had when the last tracker
-// ended: each changeset that was started, with its durable entries, their Seq and
-// receipts; and perhaps, at the end, one whose Start had failed. A store that is an
-// EntryLoader keeps the entries of changesets that are applied or aborted until somebody
-// reads them.
+// Resume returns a tracker with the contents of the Store: each changeset that was
+// started, with its durable entries and their receipts; and perhaps, at the end, one whose
+// Start had failed. The latest changeset goes on if it was not sealed; those before it are
+// sealed.
 //
-// The latest changeset goes on if it was not sealed; seal or abort it if its purpose
-// has ended with the process. Those before it are sealed, and Resume reports seals to
-// the store that the store has missed. If the store is a Pruner, the first changeset
-// may have an ordinal above 1, and no Previous: ordinals go on.
-//
-// The Store must be a Loader, and no other tracker may use it. A store that is a
-// Claimer checks that, and is released if Resume fails. Resume reads the store on the
-// caller's goroutine. It panics if ctx is nil.
+// The Store must be a Loader, and no other tracker may use it. It is released if it is a
+// Claimer and Resume fails. Resume reads it on the caller's goroutine. It panics if ctx is
+// nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	needContext(ctx, "Resume")
 	loader, ok := config.Store.(Loader[E])

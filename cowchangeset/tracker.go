@@ -8,18 +8,7 @@ import (
 )
 
 // Tracker is a sequence of changesets, of which only the latest accepts entries. The
-// zero value has no changeset and is ready to use. A Tracker must not be copied after
-// first use.
-//
-// Each changeset links to its successor, and the tracker to the first. A Start takes
-// three steps, and any goroutine that sees the first helps with the others:
-//
-//  1. announce: the latest changeset's link goes from nil to the successor;
-//  2. seal the latest changeset: now the successor is the latest;
-//  3. swing the tracker's current pointer to the successor.
-//
-// So a Record that finds a changeset sealed by a Start finds its successor, and
-// everything before a visible successor is complete.
+// zero value is ready to use. A Tracker must not be copied after first use.
 type Tracker[E any] struct {
 	_ atomics.NoCopy
 
@@ -40,6 +29,16 @@ type Tracker[E any] struct {
 	*storage[E]    // nil without a store
 }
 
+// Each changeset links to its successor, and the tracker to the first. A Start takes
+// three steps, and any goroutine that sees the first helps with the others:
+//
+//  1. announce: the latest changeset's link goes from nil to the successor;
+//  2. seal the latest changeset: now the successor is the latest;
+//  3. swing the tracker's current pointer to the successor.
+//
+// So a Record that finds a changeset sealed by a Start finds its successor, and
+// everything before a visible successor is complete.
+
 // link returns the link to the successor of c, or to the first changeset if c
 // is nil.
 func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
@@ -49,19 +48,14 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 	return &c.next
 }
 
-// Start begins a new changeset, which becomes the latest, and seals the one before it,
-// in one step. Until that step, Record adds to the one before. If ctx is done, or NewID
-// or the Store fails, nothing changes. Start panics if ctx is nil.
-//
-// A Store can do its work and fail to report it. If the process ends then, before
-// another Start, Resume has the changeset whose Start failed.
-//
-// Starts call the Store in the order in which they come, on goroutines that do not use
-// ctx: a Start whose ctx stalls delays no other.
+// Start begins a new changeset, which becomes the latest, and seals the one before it, in
+// one step. If ctx is done, or NewID or the Store fails, nothing changes. If the process
+// ends after a Start whose Store did its work and failed to report it, Resume has that
+// changeset. Start panics if ctx is nil.
 //
 // Start is lock-free, and with a Store blocking on that. It takes effect when the
-// changeset before the new one is sealed or, if that was sealed already or there is
-// none, when the new one is announced.
+// changeset before the new one is sealed or, if that was sealed already or there is none,
+// when the new one is announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	needContext(ctx, "Tracker.Start")
 	n, err := t.prepare(ctx)
@@ -81,9 +75,8 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	}
 }
 
-// StartAfter is Start on the condition that prev is this tracker's latest changeset, or
-// that the tracker has none if prev is nil. Otherwise it returns ErrConflict and
-// nothing changes.
+// StartAfter is Start on the condition that prev is the latest changeset, or that there is
+// none if prev is nil. Otherwise it returns ErrConflict and nothing changes.
 //
 // StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start
 // does or, on a conflict, when another changeset is seen to be the latest.
@@ -183,28 +176,25 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 	}
 }
 
-// Record adds e to the latest changeset; the receipt names that changeset. It returns
-// ErrNoActive if there is no changeset yet, and an error that also matches ErrSealed if
-// the latest one is sealed. While one Start follows another, Record does not fail.
+// Record adds e to the latest changeset, which the receipt names. It returns ErrNoActive
+// if there is none yet, and an error that also matches ErrSealed if the latest one is
+// sealed.
 //
-// With a Store, Record returns when the store has the entry, or with a StoreError
-// beside the receipt; see there, and Config.Async. If the store is a Validator and
-// refuses e, Record records nothing and returns an error that matches ErrRefused and
-// the store's error. The store reads e again later, so from the call on neither e nor
-// anything that it refers to may be changed.
+// With a Store, Record returns when that has the entry, or with a StoreError beside the
+// receipt; see Config.Async. If the store refuses e, the error matches ErrRefused and the
+// store's. From the call on, nothing that e refers to may be changed.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
 // takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
 // RecordContext is Record for a caller that waits no longer than ctx. If ctx is done at
-// the beginning, RecordContext records nothing and returns the cause. If ctx ends while
-// it waits for the Store, it returns a StoreError with Method "wait" beside the
-// receipt: the entry is in the changeset, and the store gets it. RecordContext panics
-// if ctx is nil.
+// the beginning, it records nothing and returns the cause. If ctx ends while it waits for
+// the Store, it returns a StoreError with Method "wait" beside the receipt, and the store
+// gets the entry. RecordContext panics if ctx is nil.
 //
-// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
-// ends. It takes effect when the entry's slot is reserved.
+// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
+// It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 	needContext(ctx, "Tracker.RecordContext")
 	if ctx.Err() != nil {
@@ -238,23 +228,18 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	}
 }
 
-// RecordBatch adds es to the latest changeset, next to each other, as Record adds one
-// entry: all of them or, if one is refused or no changeset is open, none. An empty
-// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are
-// more than 2^40 entries.
+// RecordBatch adds es to the latest changeset, next to each other: all or none. An empty
+// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are more
+// than 2^40 entries. Reading all the time beside a large batch makes it be written again
+// and again.
 //
-// A cut that meets a batch being written waits a moment in proportion to the batch.
-// Then it voids the batch, which is written again, into other slots. So record large
-// batches when nobody reads all the time.
-//
-// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect
-// when the entries' slots are reserved.
+// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when
+// the entries' slots are reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	return t.recordBatch(context.Background(), es)
 }
 
-// RecordBatchContext is RecordBatch with a context that bounds the wait, as in
-// RecordContext. It panics if ctx is nil.
+// RecordBatchContext is to RecordBatch as RecordContext is to Record.
 //
 // RecordBatchContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entries' slots are reserved.

@@ -18,9 +18,8 @@ type Trail[E any] struct {
 	end   *cut[E] // of the last changeset
 }
 
-// Trail returns everything recorded so far, as one consistent cut through all
-// changesets: it contains each entry whose Record returned before, and with each entry
-// all those before it. It copies nothing.
+// Trail returns everything recorded so far, as one consistent cut through all changesets.
+// It copies nothing.
 //
 // Trail is lock-free. It takes effect when the latest changeset's reserved slots are
 // counted or, if it was sealed before that, when it was sealed.
@@ -42,9 +41,8 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	}
 }
 
-// Len returns the number of entries. It takes time in proportion to the number of
-// changesets and, for those not read since their seal, to the number of their entries
-// that no cut has seen.
+// Len returns the number of entries, in time in proportion to the number of changesets and
+// of the entries that no cut has seen.
 func (t Trail[E]) Len() int {
 	n := 0
 	for c := range t.changesets {
@@ -53,8 +51,8 @@ func (t Trail[E]) Len() int {
 	return n
 }
 
-// All yields the entries in order, each with its receipt. It reads entries that Resume has
-// left in the store from there, and panics as Changeset.Entries does if that fails.
+// All yields the entries in order, each with its receipt. It reads what Resume has left in
+// the store as Changeset.Entries does.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
 		if err := t.walk(yield); err != nil {
@@ -88,8 +86,7 @@ func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 	return c.log.cut()
 }
 
-// IDs returns the changesets' IDs in order: the changeset with ordinal n is at index
-// n-1, or at a lower one after Prune.
+// IDs returns the changesets' IDs in order.
 //
 // IDs is lock-free. It takes effect when the latest changeset is seen to have no
 // successor.
@@ -105,8 +102,8 @@ func (t *Tracker[E]) IDs() []string {
 	return ids
 }
 
-// All yields the changesets in order, each with its ordinal. A loop takes those that
-// exist when it begins, also if Prune forgets some of them meanwhile.
+// All yields the changesets that exist when a loop begins, in order, each with its
+// ordinal.
 //
 // All is lock-free. It takes effect as IDs does, when a loop over it begins.
 func (t *Tracker[E]) All() iter.Seq2[uint64, *Changeset[E]] {
@@ -119,31 +116,27 @@ func (t *Tracker[E]) All() iter.Seq2[uint64, *Changeset[E]] {
 	}
 }
 
-// ByID returns the changeset with that ID, the first one if there are several, and
-// whether there is one that Prune has not forgotten. It looks at one changeset after
-// the other: for many look-ups keep a map.
+// ByID returns the first changeset with that ID, and whether Prune has left one. It looks
+// at one changeset after the other: for many look-ups keep a map.
 //
 // ByID is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
 	return t.find(func(c *Changeset[E]) bool { return c.id == id }) // LP(ByID)
 }
 
-// ByOrdinal returns the changeset with that ordinal, and whether there is one that
-// Prune has not forgotten. It takes a step for each changeset before it.
+// ByOrdinal returns the changeset with that ordinal, and whether Prune has left it. It
+// takes a step for each one before it.
 //
 // ByOrdinal is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 	return t.find(func(c *Changeset[E]) bool { return c.ordinal == n }) // LP(ByOrdinal)
 }
 
-// Pending yields the changesets that are sealed and neither applied nor aborted, in
-// order: those that a service goes on with after Resume. A loop takes the changesets
-// that exist when it begins, and yields those of which this is so when it comes to
-// them. A yielded changeset may be applied meanwhile. With Config.PruneUnapplied, those
-// that Prune has forgotten are not among them.
+// Pending yields the changesets that are sealed and neither applied nor aborted, in order:
+// those that a service goes on with after Resume.
 //
-// Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and
-// for each changeset when that is seen not to be applied or aborted.
+// Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and for
+// each changeset when that is seen not to be applied or aborted.
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are
@@ -199,16 +192,10 @@ type jsonLine[E any] struct {
 //
 //	{"changeset":"plan-1","ordinal":1,"seq":0,"value":{"table":"users"}}
 //
-// Values are encoded by encoding/json, which replaces bytes that are not UTF-8 in
-// strings by U+FFFD. Lines are written several at a time, from a buffer of 32 KiB and
-// one line. Recording goroutines do not wait for any of it. A trail does not change, so
-// a later trail's export begins with the same lines, unless Prune was called in
-// between.
-//
-// If a value cannot be encoded, the lines before it are written, and the error names
-// its receipt and wraps encoding/json's error; and so if entries that Resume has left in
-// the store cannot be read, with a *StoreError. If w fails, the error wraps w's, and a part
-// of a line may have been written. WriteJSONLines panics if w is nil.
+// encoding/json encodes values, and replaces bytes that are not UTF-8 in strings. Lines
+// are written from a buffer of 32 KiB. If a value cannot be encoded, or the store fails,
+// the lines before it are written, and the error wraps the cause. If w fails, a part of a
+// line may have been written. WriteJSONLines panics if w is nil.
 func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 	if w == nil {
 		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
@@ -237,10 +224,10 @@ func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 	return errors.Join(err, flush())
 }
 
-// ReadJSONLines yields the entries that WriteJSONLines wrote to r. If it fails, it
-// yields an error that names the line, and ends; a line that ends early is an
-// io.ErrUnexpectedEOF. Numbers in an any are read as json.Number, and so as they were
-// written. ReadJSONLines reads ahead, so it is good for one loop. It panics if r is nil.
+// ReadJSONLines yields the entries that WriteJSONLines wrote to r, in one loop. If it
+// fails, it yields an error that names the line, and ends; a line that ends early is an
+// io.ErrUnexpectedEOF. Numbers in an any are json.Number. ReadJSONLines panics if r is
+// nil.
 func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
 	if r == nil {
 		panic("cowchangeset: ReadJSONLines called with a nil reader")
