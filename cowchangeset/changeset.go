@@ -216,13 +216,19 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 // if they were left in the store, and that fails to yield them. Those that Prune has
 // forgotten there are no more.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	from := c.log.start()
 	if m.left {
-		if more, err = c.loaded(ctx, yield); err != nil && c.ordinal < c.tracker.first.Load().ordinal {
-			return true, nil
+		entries, err := c.loaded(ctx)
+		if err != nil && c.ordinal >= c.tracker.first.Load().ordinal {
+			return false, err
 		}
-		return more, err
+		for _, e := range entries {
+			if !yield(e.Seq, e.Value) {
+				return false, nil
+			}
+		}
+		return true, nil
 	}
+	from := c.log.start()
 	if m.final {
 		from.chunk = m.chunk
 	}
