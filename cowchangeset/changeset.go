@@ -159,7 +159,11 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	}
 	f, err := c.seal(ctx)
 	if err == nil && f.cut.left {
-		f.cut, err = c.fetch(ctx, f.cut)
+		var m *cut[E]
+		if m, err = c.fetch(ctx); err == nil {
+			c.log.decided.CompareAndSwap(f.cut, m)
+			f.cut = c.cut() // that of the first
+		}
 	}
 	return f, err
 }
@@ -217,16 +221,12 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 // forgotten there are no more.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
 	if m.left {
-		entries, err := c.loaded(ctx)
-		if err != nil && c.ordinal >= c.tracker.first.Load().ordinal {
+		if m, err = c.fetch(ctx); err != nil {
+			if c.ordinal < c.tracker.first.Load().ordinal {
+				return true, nil
+			}
 			return false, err
 		}
-		for _, e := range entries {
-			if !yield(e.Seq, e.Value) {
-				return false, nil
-			}
-		}
-		return true, nil
 	}
 	from := c.log.start()
 	if m.final {

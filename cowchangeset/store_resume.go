@@ -135,32 +135,24 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	return nil
 }
 
-// loaded returns the entries that were left in the store.
-func (c *Changeset[E]) loaded(ctx context.Context) (entries []Entry[E], err error) {
-	for e, err := range c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id) {
-		if err != nil {
-			return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
-		}
-		entries = append(entries, e)
-	}
-	return entries, nil
-}
-
-// fetch reads the entries of m, which were left in the store, and returns the cut that
-// has them, which is the same for all.
-func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (*cut[E], error) {
-	entries, err := c.loaded(ctx)
+// fetch reads the entries that were left in the store, and returns a cut that has them.
+func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
+	var entries []Entry[E]
+	var err error
+	c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
+		entries, err = append(entries, e), failed
+		return err == nil
+	})
 	l := new(log[E])
 	l.init()
 	if err == nil {
 		err = l.restore(entries)
 	}
 	if err != nil {
-		return m, err
+		return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
 	}
 	l.seal()
-	c.log.decided.CompareAndSwap(m, l.cut())
-	return c.log.decided.Load(), nil
+	return l.cut(), nil
 }
 
 // maxSeq keeps the numbers of a store below the sealed bit.
