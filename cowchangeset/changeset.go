@@ -160,7 +160,11 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	}
 	f, err := c.seal(ctx)
 	if err == nil && f.cut.left {
-		f.cut, err = c.fetch(ctx, f.cut)
+		var m *cut[E]
+		if m, err = c.fetch(ctx); err == nil {
+			c.log.decided.CompareAndSwap(f.cut, m)
+			f.cut = c.log.cut() // that of the first
+		}
 	}
 	return f, err
 }
@@ -204,13 +208,15 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 // if they were left in the store, and that fails to yield them. Those that Prune has
 // forgotten there are no more.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	from := c.log.start()
 	if m.left {
-		if more, err = c.loaded(ctx, yield); err != nil && c.ordinal < c.tracker.first.Load().ordinal {
-			return true, nil
+		if m, err = c.fetch(ctx); err != nil {
+			if c.ordinal < c.tracker.first.Load().ordinal {
+				return true, nil
+			}
+			return false, err
 		}
-		return more, err
 	}
+	from := c.log.start()
 	if m.final {
 		from.chunk = m.chunk
 	}

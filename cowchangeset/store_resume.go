@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"strconv"
 )
 
 // Resume returns a tracker with the contents of the Store: each changeset that was
@@ -129,43 +129,23 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	return nil
 }
 
-// loaded yields the entries that were left in the store, and reports whether it has come
-// to the end. It does not hand yield to the store: so loops over other changesets need
-// not allocate theirs.
-func (c *Changeset[E]) loaded(ctx context.Context, yield func(uint64, E) bool) (bool, error) {
-	next, stop := iter.Pull2(c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id))
-	defer stop()
-	for {
-		e, err, more := next()
-		switch {
-		case !more:
-			return true, nil
-		case err != nil:
-			return false, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
-		case !yield(e.Seq, e.Value):
-			return false, nil
-		}
-	}
-}
-
-// fetch reads the entries of m, which were left in the store, and returns the cut that
-// has them, which is the same for all.
-func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (*cut[E], error) {
+// fetch reads the entries that were left in the store, and returns a cut that has them.
+func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
 	var entries []Entry[E]
-	_, err := c.loaded(ctx, func(seq uint64, e E) bool {
-		entries = append(entries, Entry[E]{seq, e})
-		return true
+	var err error
+	c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
+		entries, err = append(entries, e), failed
+		return err == nil
 	})
 	l := &newChangeset(c.tracker, c.id).log
 	if err == nil {
 		err = l.restore(entries)
 	}
 	if err != nil {
-		return m, err
+		return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
 	}
 	l.seal()
-	c.log.decided.CompareAndSwap(m, l.cut())
-	return c.log.decided.Load(), nil
+	return l.cut(), nil
 }
 
 // maxSeq keeps the numbers of a store below the sealed bit.
@@ -176,10 +156,10 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 	next, c := uint64(0), &l.head
 	for _, e := range entries {
 		if e.Seq < next {
-			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)
+			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " comes after entry " + strconv.FormatUint(next-1, 10)) // fmt would be 20 KB, of all programs
 		}
 		if e.Seq >= maxSeq {
-			return fmt.Errorf("entry %d is beyond what a changeset can have", e.Seq)
+			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " is beyond what a changeset can have")
 		}
 		if e.Seq != next {
 			c, next = l.skip(c, next, e.Seq), e.Seq

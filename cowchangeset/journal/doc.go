@@ -18,24 +18,27 @@
 // comes one line for each call of the store that says something new (here without prev
 // and hash, which all lines have):
 //
-//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":""}
+//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[]}
 //	{"line":2,"op":"start","id":"…","ordinal":1,"previous":""}
 //	{"line":3,"op":"append","id":"…","entries":[{"seq":0,"value":…},{"seq":1,"value":…}]}
 //	{"line":4,"op":"seal","id":"…","len":2,"last":1}
 //	{"line":5,"op":"abort","id":"…","reason":"…"}
 //	{"line":6,"op":"applied","id":"…","next":18446744073709551615}
 //	{"line":7,"op":"prune","before":2}
-//	{"line":8,"op":"gap","segment":1,"ordinal":1,"sha256":"…","reason":"…"}
+//	{"line":8,"op":"gap","segment":1,"ordinal":0,"sha256":"…","reason":"…"}
 //
 // Lines are numbered through all segments. A header names the journal, by random text
-// that was made with it, and the changeset that was the latest one.
+// that was made with it, and the changeset that was the latest one. It has a checkpoint:
+// how the changesets are that are neither applied nor aborted, or of which the segment
+// before says something, and where their entries are.
 //
 // The hash of a line is the SHA-256 of its bytes before ,"hash": in hexadecimal, and
 // prev is the hash of the line before it: for the first one, 64 zeros. So a change of
 // any byte shows, except of the last newline, which Open puts back. Two changes show
 // only against a [Journal.Hash] that was kept elsewhere: lines that were cut off from
-// the end at a newline, and a chain that somebody has made anew. Open, Verify and
-// the command check all that, and the shell can check the chain:
+// the end at a newline, and a chain that somebody has made anew. Verify and the command
+// check all that. Open checks the headers, the end of each segment, and the last one. The
+// shell can check the chain:
 //
 //	n=0
 //	cat changes/*.journal | while IFS= read -r line; do
@@ -88,10 +91,13 @@
 //
 // Damage to a segment that has others behind it costs that segment. Repair takes it out,
 // and a line at the end of the journal says so, which is hashed as all lines are: nobody
-// takes a segment out unnoticed, and Verify reports the gap. What the segment said
-// is not known. So changesets that had begun before the next segment, and that no other
-// line finishes, become aborted: nothing is applied twice, and nothing is added to them.
-// If the segment is found in a backup, put it back: its lines are read again.
+// takes a segment out unnoticed, and Verify reports the gap. Its entries are lost; how the
+// changesets were, the next segment says. Those with entries in it that are neither applied
+// nor aborted become aborted: they would be applied without them. If the segment is found
+// in a backup, put it back: its lines are read again.
+//
+// Damage to a segment that Open does not read shows when somebody reads its entries, or in
+// a Verify: run one now and then, as in a goroutine beside the open journal.
 //
 // # Failures
 //
@@ -119,11 +125,13 @@
 // # Costs
 //
 // Calls that wait for the disk at the same time share one write and one fsync. In
-// memory the journal has about 130 bytes, the ID, and the reason of an abort for each
-// changeset that was not pruned, and no entries. Open and Load read all segments, and
-// hash them on a goroutine of their own meanwhile. They need room for the longest
-// lines, several at a time: a tracker puts up to 4,096 entries into one line, and always
-// a whole batch. Validate encodes each entry, which writing it does once more.
+// memory the journal has about 190 bytes, the ID, and the reason of an abort for each
+// changeset that was not pruned, and no entries. Open reads the last segment and, of each
+// other one, some 180 bytes and the ID for each changeset that its header has. Load reads
+// the entries of changesets that are neither applied nor aborted; those of others are read
+// when somebody asks for them. Both need room for the longest lines, several at a time: a
+// tracker puts up to 4,096 entries into one line, and always a whole batch. Validate
+// encodes each entry, which writing it does once more.
 //
 // DESIGN.md, beside this file, has the rules that lines keep, the remains of a crash,
 // and the measured costs of opening.

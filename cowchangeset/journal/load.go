@@ -167,18 +167,22 @@ func loadAll[E any](ctx context.Context, c cut, wanted func(changeset) bool, yie
 			l.index[c.id] = i
 		}
 	}
+	next := false
 	for i := range c.list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, ok := l.index[c.list[i].id]; ok {
-			if err := l.read(ctx, c.list[i].changeset); err != nil {
-				return named(ctx, c, err)
+		_, ok := l.index[c.list[i].id]
+		if ok {
+			err := l.read(ctx, c.list[i].changeset, next)
+			if err == nil {
+				err = l.check(i)
 			}
-			if err := l.check(i); err != nil {
+			if err != nil {
 				return named(ctx, c, err)
 			}
 		}
+		next = ok
 		if !yield(l.saved(i)) {
 			return errLeft
 		}
@@ -198,10 +202,10 @@ func named(ctx context.Context, c cut, err error) error {
 	return err
 }
 
-// read reads to the last entry of a changeset.
-func (l *loader[E]) read(ctx context.Context, c changeset) error {
-	near := l.place.segment == c.from.segment && l.place.offset+blockSize > c.from.offset
-	if l.place.before(c.from) && !near {
+// read reads to the last entry of a changeset. Next says that the changeset before it was
+// read too: then nothing is between them that could be damaged and is of no concern.
+func (l *loader[E]) read(ctx context.Context, c changeset, next bool) error {
+	if l.place.before(c.from) && !(next && l.place.segment == c.from.segment) {
 		i, ok := l.find(c.from.segment)
 		offset := int64(0)
 		if ok {

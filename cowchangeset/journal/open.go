@@ -40,6 +40,9 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 			unlock.Close()
 		}
 	}
+	if corrupt := new(CorruptError); errors.As(err, &corrupt) {
+		return nil, fmt.Errorf("%w (journal at %s): put %s back as it was, or see Repair", err, path, corrupt.File)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (journal at %s)", err, path)
 	}

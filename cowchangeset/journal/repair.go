@@ -18,18 +18,22 @@ import (
 //
 // A segment that is damaged, and has others behind it, is taken out: its file gets the
 // suffix .damaged, and a line at the end of the journal says which segment is missing,
-// and why. Verify reports it from then on. All other segments stay as they are. What
-// was in the segment is not known: so changesets that had begun before the next segment
-// and were not finished are sealed and aborted, nothing is applied a second time, and no
-// receipt is given twice. A tracker gets the changesets from the last of these on; a
-// Reader yields all that are known. The same goes for a segment that is missing.
+// and why. Verify reports it from then on. All other segments stay as they are. The
+// header of the next one has all but entries: so changesets with entries in the segment
+// that are neither applied nor aborted are sealed and aborted, nothing is applied a second
+// time, and no receipt is given twice. Of those that are, the other entries are yielded.
+// The same goes for a segment that is missing.
+//
+// If segments that follow one another are missing, changesets that had finished in the
+// first are not known, or only that they had: then they count as aborted. A tracker gets
+// the changesets behind the last that is not known, and those before it are aborted; a
+// Reader yields all that are known.
 //
 // From the last segment, Repair moves everything from the first damaged line on to a file
-// beside the others. If the oldest segments are missing, and no line says that they were
-// dropped, Repair writes that the changesets which began in them were pruned.
+// beside the others.
 //
-// Repair fails and changes nothing if no usable changeset would be left, as when the only
-// header is damaged; that error wraps the *CorruptError. So it does if a file .damaged of an
+// Repair fails and changes nothing if nothing would be left, as when the only header is
+// damaged; that error wraps the *CorruptError. So it does if a file .damaged of an
 // earlier repair is in the way. It returns ErrLocked if the journal is open.
 //
 // After any crash that interrupts it, Repair can be called again, and nothing is lost.

@@ -15,9 +15,8 @@ var errNothingToUndo = errors.New("journal: the last lines are not those of a re
 // Undo takes the last Repair back, as long as nothing was written since: the files are
 // then as damaged as they were. It removes the lines that Repair has written, and puts the
 // end of the last segment and the segments that were taken out back, unless there are
-// others in their places by now. Only a torn tail, which Open removes too, and the lines
-// of a repair that has taken changesets for pruned are not taken back. Undo returns
-// ErrLocked if the journal is open.
+// others in their places by now. Only a torn tail, which Open removes too, is not taken
+// back. Undo returns ErrLocked if the journal is open.
 //
 // Undo is blocking: it waits for the disk. It takes effect when the lines of the repair
 // are removed or, if there are none, when the first file has its name.

@@ -1,0 +1,200 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// manySegments returns a journal of five segments: changesets 2, 5, 8 and so on are sealed
+// and not applied, the others are applied, and the latest one is open.
+func manySegments(t testing.TB, identity string) *memory {
+	t.Helper()
+	m := &memory{}
+	j := on(t, m)
+	previous := ""
+	for n := uint64(1); n <= 20; n++ {
+		id := fmt.Sprint(identity, n)
+		tell(t, j, []step{start(id, n, previous), add(id, item(0, id), item(1, id))})
+		if n%4 == 0 {
+			must(t, j.Rotate(background)) // so that some are in two segments
+		}
+		must(t, add(id, item(2, id)).call(j))
+		if previous = id; n < 20 {
+			must(t, seal(id, 3, 2).call(j))
+		}
+		if n < 20 && n%3 != 2 {
+			must(t, applied(id, whole).call(j))
+		}
+	}
+	must(t, j.Close())
+	if m.segment(6) == nil || m.segment(7) != nil {
+		t.Fatal(len(m.files))
+	}
+	return m
+}
+
+// Whatever somebody does to one file of the directory, Open or Verify names a file, or
+// nothing has changed. After Repair the journal opens, nothing that was applied is pending,
+// and what is pending has all its entries.
+func TestChangedFiles(t *testing.T) {
+	sound, other := manySegments(t, "id"), manySegments(t, "of another journal ")
+	last := 6
+	report, err := journal.VerifyOn(sound, journal.Anchor{})
+	must(t, err)
+	truth := load(t, on(t, sound.clone()))
+	older := func(text []byte, n int) []byte { // without its last n lines, but for the header
+		for range min(n, bytes.Count(text, []byte("\n"))-1) {
+			text = text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1]
+		}
+		return text
+	}
+	changes := map[string]func(m *memory, n int){
+		"missing":                func(m *memory, n int) { delete(m.files, journal.SegmentName(n)) },
+		"empty":                  func(m *memory, n int) { m.put(n, nil) },
+		"doubled, at the end":    func(m *memory, n int) { m.put(last+1, m.segment(n).data) },
+		"doubled, over the next": func(m *memory, n int) { m.put(n%last+1, m.segment(n).data) },
+		"doubled, elsewhere":     func(m *memory, n int) { m.files["copy of "+journal.SegmentName(n)] = m.segment(n) },
+		"renamed to the end":     func(m *memory, n int) { m.put(last+1, m.segment(n).data); delete(m.files, journal.SegmentName(n)) },
+		"renamed to a far end":   func(m *memory, n int) { m.put(last+9, m.segment(n).data); delete(m.files, journal.SegmentName(n)) },
+		"renamed to something":   func(m *memory, n int) { m.files["old"] = m.segment(n); delete(m.files, journal.SegmentName(n)) },
+		"swapped with the next": func(m *memory, n int) {
+			a, b := m.segment(n).data, m.segment(n%last+1).data
+			m.put(n, b)
+			m.put(n%last+1, a)
+		},
+		"older by a line":     func(m *memory, n int) { m.put(n, older(m.segment(n).data, 1)) },
+		"older by many lines": func(m *memory, n int) { m.put(n, older(m.segment(n).data, 6)) },
+		"older by a part":     func(m *memory, n int) { m.put(n, m.segment(n).data[:len(m.segment(n).data)-99]) },
+		"of another journal":  func(m *memory, n int) { m.put(n, other.segment(n).data) },
+		"longer":              func(m *memory, n int) { m.put(n, append(bytes.Clone(m.segment(n).data), "more\n"...)) },
+		"of another in its midst": func(m *memory, n int) {
+			m.put(n, bytes.Replace(m.segment(n).data, []byte(`"value":"id`), []byte(`"value":"iD`), 1))
+		},
+	}
+	for what, change := range changes {
+		for n := 1; n <= last; n++ {
+			m := sound.clone()
+			change(m, n)
+			_, found := journal.VerifyOn(m, journal.Anchor{})
+			_, anchored := journal.VerifyOn(m, report.Last)
+			j, refused := journal.OpenOn[any](m.clone(), journal.Options{})
+			var corrupt *journal.CorruptError
+			for _, err := range []error{found, anchored, refused} {
+				if err != nil && (!errors.As(err, &corrupt) || err == found && !strings.HasSuffix(corrupt.File, ".journal")) {
+					t.Fatalf("%s, segment %d: %v", what, n, err)
+				}
+			}
+			same := what == "doubled, elsewhere"
+			switch {
+			case same && errors.Join(found, anchored, refused) != nil:
+				t.Fatalf("%s, segment %d: %v, %v, %v", what, n, found, anchored, refused)
+			case !same && anchored == nil && !strings.HasPrefix(what, "longer"), found == nil && refused != nil:
+				t.Fatalf("%s, segment %d is not found: %v, %v", what, n, found, refused)
+			case !same && found == nil && n < last:
+				t.Fatalf("%s, segment %d is only found by an anchor", what, n)
+			}
+			if refused == nil { // what it says is true, or it says that it cannot
+				if all, err := everything(j); err == nil && found != nil {
+					equal(t, all, truth)
+				} else if err != nil && !errors.As(err, &corrupt) {
+					t.Fatalf("%s, segment %d: %v", what, n, err)
+				}
+			}
+			cut, err := journal.RepairOn(m)
+			if err != nil {
+				t.Fatalf("%s, segment %d: %v", what, n, err)
+			}
+			j = on(t, m)
+			all := load(t, j)
+			atEnd := n == last || m.segment(last) == nil || cut.File != "" // which was newer, perhaps
+			for _, s := range all {
+				was := truth[s.Ordinal-1]
+				pending := !s.Aborted && s.Applied != whole
+				if s.ID != was.ID || pending && was.Applied == whole && !atEnd || pending && len(s.Entries) < 3 && !atEnd {
+					t.Fatalf("%s, segment %d: %+v, and it was %+v; %v", what, n, s, was, cut)
+				}
+			}
+			if !atEnd && all[len(all)-1].Ordinal != 20 {
+				t.Fatalf("%s, segment %d: the latest changeset is %d", what, n, all[len(all)-1].Ordinal)
+			}
+			latest := all[len(all)-1]
+			must(t, start("next", latest.Ordinal+1, latest.ID).call(j))
+			must(t, j.Rotate(background))
+			must(t, j.Close())
+			must(t, on(t, m).Close())
+			_, err = journal.VerifyOn(m, journal.Anchor{})
+			must(t, err)
+		}
+	}
+}
+
+// Open says which file it is, where, and what to do.
+func TestChangedFilesOnDisk(t *testing.T) {
+	m := manySegments(t, "id")
+	path := t.TempDir()
+	for name, f := range m.files {
+		must(t, os.WriteFile(filepath.Join(path, name), f.data, 0o600))
+	}
+	j := open[any](t, path)
+	equal(t, len(load(t, j)), 20)
+	must(t, j.Close())
+	names := slices.Collect(maps.Keys(m.files))
+	for _, name := range names {
+		for _, change := range []func(string) error{os.Remove, func(file string) error { return os.WriteFile(file, []byte("x"), 0o600) }} {
+			file := filepath.Join(path, name)
+			must(t, change(file))
+			_, err := journal.Open[any](path, journal.Options{})
+			if name == journal.SegmentName(6) {
+				if errors.Is(err, os.ErrNotExist) {
+					t.Error(err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), "put "+name+" back as it was, or see Repair") || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err == nil {
+				return // a journal without its last segment is an older one
+			}
+			must(t, os.WriteFile(file, m.files[name].data, 0o600))
+		}
+	}
+}
+
+// Resume of a tracker reads headers of what is finished, and what is pending whole; so it
+// does when the process was killed at any place of a rotation.
+func TestResumeFromACheckpoint(t *testing.T) {
+	m := manySegments(t, "id")
+	m.put(3, bytes.ReplaceAll(m.segment(3).data, []byte(`"value":"id9"`), []byte(`"value":"iD9"`))) // which is finished
+	j := on(t, m)
+	tracker, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	must(t, err)
+	equal(t, len(tracker.IDs()), 20)
+	n := 0
+	for c := range tracker.Pending() {
+		f, err := c.Seal(background)
+		must(t, err)
+		equal(t, f.Len(), 3)
+		n++
+	}
+	equal(t, n, 6)
+	c, _ := tracker.ByOrdinal(9)
+	var corrupt *journal.CorruptError
+	if _, err := c.Seal(background); !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(3) {
+		t.Error(err)
+	}
+	c, _ = tracker.ByOrdinal(13)
+	f, err := c.Seal(background)
+	must(t, err)
+	equal(t, f.Len(), 3)
+	must(t, tracker.Flush(background))
+	must(t, j.Close())
+}
