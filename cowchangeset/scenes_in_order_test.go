@@ -894,3 +894,16 @@ func (d *double) look() string {
 	}
 	return b.String()
 }
+
+// A scene can be made again from its name.
+func TestScenesHaveNames(t *testing.T) {
+	p := newProgramme()
+	for i := range 1000 {
+		for _, atOnce := range []bool{false, true} {
+			s := p.scene(i*7919%p.len(atOnce), atOnce, 0)
+			if _, err := sceneNamed(s.String()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

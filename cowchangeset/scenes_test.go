@@ -310,19 +310,6 @@ func playScenes(t *testing.T, atOnce bool, short, most int, play func(*scene) st
 	}
 }
 
-// A scene can be made again from its name.
-func TestScenesHaveNames(t *testing.T) {
-	p := newProgramme()
-	for i := range 1000 {
-		for _, atOnce := range []bool{false, true} {
-			s := p.scene(i*7919%p.len(atOnce), atOnce, 0)
-			if _, err := sceneNamed(s.String()); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // faultKey is what faults are counted for: Starts have an ID each.
 func faultKey(method, id string) string {
 	if method == "Start" {
