@@ -32,21 +32,6 @@ func TestScenesInOrder(t *testing.T) {
 	})
 }
 
-// Scenes in order that have failed.
-func TestScenesInOrderOfOld(t *testing.T) {
-	for _, name := range []string{} {
-		s, err := sceneNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Test(t, func(t *testing.T) {
-			if failure := s.compare(); failure != "" {
-				t.Errorf("%s\n%s", s, failure)
-			}
-		})
-	}
-}
-
 // compare returns how the scene fails, or "".
 func (s *scene) compare() (failure string) {
 	a, d := newActor(s), &double{scene: s, stored: map[string]*saved{}, spent: map[string]int{}, made: map[string]int{}, soonest: 1}
