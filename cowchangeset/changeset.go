@@ -158,7 +158,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	f, err := c.seal(ctx)
-	if err == nil && f.cut.left {
+	if err == nil && f.cut.missing() {
 		var m *cut[E]
 		if m, err = c.fetch(ctx); err == nil {
 			c.log.decided.CompareAndSwap(f.cut, m)
@@ -220,7 +220,7 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 // if they were left in the store, and that fails to yield them. Those that Prune has
 // forgotten there are no more.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	if m.left {
+	if m.missing() {
 		if m, err = c.fetch(ctx); err != nil {
 			if c.ordinal < c.tracker.first.Load().ordinal {
 				return true, nil
@@ -229,7 +229,7 @@ func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E
 		}
 	}
 	from := c.log.start()
-	if m.final {
+	if m.left {
 		from.chunk = m.chunk
 	}
 	_, more = from.walk(m.n, yield)
@@ -249,7 +249,7 @@ type Final[E any] struct {
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.cut == nil || f.cut.left {
+	if f.cut == nil || f.cut.missing() {
 		return 0
 	}
 	return f.cut.live
@@ -258,7 +258,7 @@ func (f Final[E]) Len() int {
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.cut != nil && !f.cut.left {
+		if f.cut != nil && !f.cut.missing() {
 			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}
