@@ -158,14 +158,15 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	f, err := c.seal(ctx)
-	if err == nil && f.cut.missing() {
-		var m *cut[E]
-		if m, err = c.fetch(ctx); err == nil {
-			c.log.decided.CompareAndSwap(f.cut, m)
-			f.cut = c.cut() // that of the first
-		}
+	if !f.cut.missing() {
+		return f, err
 	}
-	return f, err
+	m, err := c.fetch(ctx) // the store needs no seal of what is finished
+	if err != nil {
+		return Final[E]{}, err
+	}
+	c.log.decided.CompareAndSwap(f.cut, m)
+	return Final[E]{c.cut()}, nil // that of the first
 }
 
 // seal is Seal, and leaves entries in the store that are there.
@@ -249,7 +250,7 @@ type Final[E any] struct {
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.cut == nil || f.cut.missing() {
+	if f.cut == nil {
 		return 0
 	}
 	return f.cut.live
@@ -258,7 +259,7 @@ func (f Final[E]) Len() int {
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.cut != nil && !f.cut.missing() {
+		if f.cut != nil {
 			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}
