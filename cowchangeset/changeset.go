@@ -159,14 +159,15 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	f, err := c.seal(ctx)
-	if err == nil && f.cut.left {
-		var m *cut[E]
-		if m, err = c.fetch(ctx); err == nil {
-			c.log.decided.CompareAndSwap(f.cut, m)
-			f.cut = c.log.cut() // that of the first
-		}
+	if !f.cut.missing() {
+		return f, err
 	}
-	return f, err
+	m, err := c.fetch(ctx) // the store needs no seal of what is finished
+	if err != nil {
+		return Final[E]{}, err
+	}
+	c.log.decided.CompareAndSwap(f.cut, m)
+	return Final[E]{c.log.cut()}, nil // that of the first
 }
 
 // seal is Seal, and leaves entries in the store that are there.
@@ -208,7 +209,7 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 // if they were left in the store, and that fails to yield them. Those that Prune has
 // forgotten there are no more.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	if m.left {
+	if m.missing() {
 		if m, err = c.fetch(ctx); err != nil {
 			if c.ordinal < c.tracker.first.Load().ordinal {
 				return true, nil
@@ -217,7 +218,7 @@ func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E
 		}
 	}
 	from := c.log.start()
-	if m.final {
+	if m.left {
 		from.chunk = m.chunk
 	}
 	_, more = from.walk(m.n, yield)
@@ -237,7 +238,7 @@ type Final[E any] struct {
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.cut == nil || f.cut.left {
+	if f.cut == nil {
 		return 0
 	}
 	return f.cut.live
@@ -246,7 +247,7 @@ func (f Final[E]) Len() int {
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.cut != nil && !f.cut.left {
+		if f.cut != nil {
 			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}

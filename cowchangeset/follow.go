@@ -21,7 +21,7 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.log.cut() // LP(Follow)
-			if m.final && p.i == 0 {
+			if m.left {
 				if _, err := c.walk(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }); err != nil && ctx.Err() == nil {
 					panic(err)
 				}

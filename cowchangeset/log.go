@@ -360,8 +360,11 @@ type cut[E any] struct {
 	live  int       // entries published below n
 	chunk *chunk[E] // one that does not start after n; of a final cut the first one, or nil if n is 0
 	final bool      // the log is sealed, and every entry in it is below n
-	left  bool      // the entries were left in the store, which yields them
+	left  bool      // the entries were left in the store, and are in no chunk of the log
 }
+
+// missing reports whether the entries are in the store only.
+func (m *cut[E]) missing() bool { return m.left && m.chunk == nil }
 
 // cut returns a cut of all slots reserved so far, decided. Once the log is
 // sealed, that is the final cut, the same for all, and the seal is finished.

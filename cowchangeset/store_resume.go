@@ -145,7 +145,9 @@ func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
 		return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
 	}
 	l.seal()
-	return l.cut(), nil
+	m := l.cut()
+	m.left = true // nobody else has it yet
+	return m, nil
 }
 
 // maxSeq keeps the numbers of a store below the sealed bit.

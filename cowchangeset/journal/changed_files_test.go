@@ -198,3 +198,27 @@ func TestResumeFromACheckpoint(t *testing.T) {
 	must(t, tracker.Flush(background))
 	must(t, j.Close())
 }
+
+// Who has seen lines does not read the segments before them again, wherever they end.
+func TestEventsBehindDamage(t *testing.T) {
+	m := manySegments(t, "id")
+	all := collect(t, reader(t, m).Events(background, 0))
+	m.put(2, bytes.ReplaceAll(m.segment(2).data, []byte(`"value":"id5"`), []byte(`"value":"iD5"`)))
+	for after := range len(all) {
+		got, err := ended(reader(t, m).Events(background, after))
+		var corrupt *journal.CorruptError
+		if after >= lineOfSegment(all, 3) {
+			if must(t, err); len(got) > 0 {
+				equal(t, got, all[after:])
+			}
+		} else if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(2) {
+			t.Errorf("after line %d: %d events, %v", after, len(got), err)
+		}
+	}
+}
+
+// lineOfSegment returns the line with which a segment begins.
+func lineOfSegment(events []journal.Event[any], segment uint64) int {
+	i := slices.IndexFunc(events, func(e journal.Event[any]) bool { return e.Segment == segment })
+	return events[i].Line
+}

@@ -15,7 +15,7 @@ import (
 
 // Events yields the events of the lines that are there when the loop begins, in their
 // order: those with a number above after, which is 0 or the number of a line that the
-// caller has seen. If it fails, it yields the error and ends. That is ErrDropped if
+// caller has seen. Of segments that end before that, it reads only the headers. If it fails, it yields the error and ends. That is ErrDropped if
 // some of these lines were dropped, unless after is 0, which means all lines that are
 // kept; ErrRewound if the journal ends before the line with that number; or the cause
 // of ctx. Events panics if ctx is nil or after negative.
@@ -48,7 +48,7 @@ func (r *Reader[E]) events(ctx context.Context, method string, after int, live b
 	}
 	return loop(func(yield func(Event[E]) bool) error {
 		f := &follower{look: r.look, scanner: scan(nil, nil)}
-		f.waits = live
+		f.waits, f.skims, f.after = live, after > 0, after
 		return r.follow(ctx, f, after, yield)
 	})
 }

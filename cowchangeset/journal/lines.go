@@ -36,7 +36,8 @@ func (r *lines) open(i int, offset int64, number int, hash digest) error {
 		return err
 	}
 	r.at, r.file, r.block = i, f, nil
-	r.blocks = &blocks{r: &part{f, r.files[i], offset, r.live && i == len(r.files)-1}, number: number, hash: hash}
+	size := min(blockSize, max(1, r.files[i].size-offset))
+	r.blocks = &blocks{r: &part{f, r.files[i], offset, r.live && i == len(r.files)-1}, size: int(size), number: number, hash: hash}
 	r.blocks.parser.decodes = r.decodes
 	return nil
 }
@@ -103,6 +104,7 @@ func ends(f file, offset int64, hash digest) (bool, error) {
 // caller uses one block, a goroutine fills the next. The goroutine ends with the block.
 type blocks struct {
 	r    io.Reader
+	size int    // how much is read at once
 	next *block // is being filled, or is full; nil before the first
 
 	// Only fill uses these.
@@ -139,8 +141,8 @@ func (c *checked) length() int64 {
 	return int64(len(c.body) + len(hashKey) + len(c.hash) + len(lineEnd) + 1)
 }
 
-// blockSize is how much of a file is read at once: handing over a block takes no time
-// beside hashing it.
+// blockSize is how much of a file is read at once, at most: handing over a block takes no
+// time beside hashing it.
 const blockSize = 128 << 10
 
 // take returns the next block. Last is the one before it, which the caller does not
@@ -190,7 +192,7 @@ func (b *blocks) fill(to *block) {
 	to.all, to.rest, to.err = to.all[:0], nil, nil
 	end := 0 // of the last line
 	for end == 0 && b.err == nil {
-		to.buf = slices.Grow(to.buf, blockSize)
+		to.buf = slices.Grow(to.buf, b.size)
 		from := len(to.buf)
 		n, err := b.r.Read(to.buf[from:cap(to.buf)])
 		to.buf, b.err = to.buf[:from+n], err

@@ -160,12 +160,20 @@ type loader[E any] struct {
 // it never goes back.
 func loadAll[E any](ctx context.Context, c cut, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
 	l := &loader[E]{cut: c, index: map[string]int{}, entries: make([][]cowchangeset.Entry[E], len(c.list)), decoder: decoder[E]{upcast: c.upcast}}
-	l.lines = lines{from: c.from, files: c.files, decodes: true, at: -1}
 	defer l.lines.close()
+	end := place{}
 	for i, c := range c.list {
 		if c.count > 0 && wanted(c.changeset) {
 			l.index[c.id] = i
+			if end.before(c.to) {
+				end = c.to
+			}
 		}
+	}
+	l.lines = lines{from: c.from, files: slices.Clone(c.files), decodes: true, at: -1}
+	if i, ok := l.find(end.segment); ok { // what is behind that is of no concern
+		l.lines.files = l.lines.files[:i+1]
+		l.lines.files[i].size = min(l.lines.files[i].size, int64(end.offset))
 	}
 	next := false
 	for i := range c.list {

@@ -11,8 +11,9 @@ type Options struct {
 	// Sync says when fsync is called. The zero value is SyncAlways.
 	Sync SyncPolicy
 
-	// SegmentSize is the number of bytes in a segment at which another one begins; the
-	// last call may exceed it. Zero means 64 MiB.
+	// SegmentSize is the number of bytes in a segment, without its header, at which another
+	// one begins; the last call may exceed it. Open reads the last segment: small ones open
+	// faster. Zero means 64 MiB.
 	SegmentSize int64
 
 	// MaxEntry is the largest number of bytes of JSON in an entry. Zero means 16 MiB.

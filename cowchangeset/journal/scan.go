@@ -13,6 +13,7 @@ import (
 type scanner struct {
 	lines
 	skims bool // of a segment that the next one follows, it reads only the header
+	after int  // but all of those with later lines; 0: of none
 	waits bool // the bytes behind the last newline may be part of a write
 
 	state   *state
@@ -54,7 +55,7 @@ func (s *scanner) next() (*line, error) {
 		}
 		if s.read > 0 && s.size > 0 && s.skips() {
 			if err := s.skip(); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("journal: reading line %d: %w", s.number+1, err)
 			}
 			continue
 		}
@@ -87,7 +88,22 @@ func (s *scanner) next() (*line, error) {
 
 // skips reports whether the rest of the segment need not be read.
 func (s *scanner) skips() bool {
-	return s.skims && s.at+1 < len(s.files) && s.files[s.at].number+1 == s.files[s.at+1].number
+	if !s.skims || s.size > s.files[s.at].header || s.at+1 == len(s.files) || s.files[s.at].number+1 != s.files[s.at+1].number {
+		return false
+	}
+	if s.after == 0 {
+		return true
+	}
+	next, err := s.from.Open(s.files[s.at+1].name())
+	if err != nil {
+		return false // it is opened again
+	}
+	defer next.Close()
+	p := parser{rest: make([]byte, 40)}
+	next.ReadAt(p.rest, 0)
+	p.expect(lineKey)
+	first := p.uint()
+	return p.why == "" && first <= uint64(s.after)
 }
 
 // skip goes to the end of a segment, and notes how that ends.
@@ -95,7 +111,7 @@ func (s *scanner) skip() error {
 	end := s.files[s.at].size
 	text := make([]byte, min(end, int64(len(s.tail)+len(lineEnd)+1)))
 	if _, err := s.file.ReadAt(text, end-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("journal: reading the end of %s: %w", s.files[s.at].name(), err)
+		return err
 	}
 	clear(s.tail[:])
 	if rest, ok := bytes.CutSuffix(text, []byte(lineEnd+"\n")); ok {
