@@ -318,19 +318,14 @@ func (l *log[E]) open() bool {
 	if l.reserved.Load()&sealed == 0 {
 		return true
 	}
-	l.finishSeal()
-	return false
-}
-
-// finishSeal finishes a seal. Any goroutine that sees the bit does so, so that it does not
-// depend on the one that set it.
-func (l *log[E]) finishSeal() {
 	if !l.closed.Load() {
 		l.publishSeal()
 	}
+	return false
 }
 
-// publishSeal is finishSeal for a caller that has just seen that it is needed.
+// publishSeal finishes a seal. Any goroutine that sees the bit does so, so that it does not
+// depend on the one that set it.
 func (l *log[E]) publishSeal() {
 	if e := l.over.Load(); e != nil {
 		e.TryFire()
@@ -374,24 +369,21 @@ func (l *log[E]) cut() *cut[E] {
 		m := l.decided.Load()
 		if m != nil {
 			if m.final {
-				l.finishSeal()
-				return m
+				return m // whoever made it has finished the seal
 			}
 			from = *m
 		}
 		n := l.reserved.Load() // LP(cut)
 		last := n&sealed != 0
 		n &^= sealed
+		if last && !l.closed.Load() {
+			l.publishSeal()
+		}
 		if m != nil && n == m.n && !last {
 			return m
 		}
 		next := l.decide(from, n, last)
-		done := l.decided.CompareAndSwap(m, next)
-		switch {
-		case done && last:
-			l.finishSeal()
-			return next
-		case done || !last:
+		if l.decided.CompareAndSwap(m, next) || !last {
 			return next
 		}
 		// Another cut came further. The final cut must be one for all.
