@@ -405,7 +405,10 @@ func TestStoreAsyncIsBounded(t *testing.T) {
 					m.faults(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
 					for i := range tt.want {
 						if r, err := tracker.Record(int(i)); err != nil || r.Seq != i {
-							t.Fatal(r, err)
+							t.Error(r, err)
+						}
+						if i == 0 {
+							synctest.Wait() // for the call that hangs: later ones void no slot
 						}
 					}
 					began := time.Now()
