@@ -205,29 +205,28 @@ func (e *encoder) flag(key string, b *bool) {
 
 func (e *encoder) checkpoint(l *line) {
 	e.key("gaps")
-	e.objects(segmentKey, len(l.gaps), func(i int) (uint64, interface{ fields(fielder) }) {
-		return l.gaps[i].Segment, &l.gaps[i]
-	})
-	e.key("changesets")
-	e.objects(ordinalKey, len(l.changesets), func(i int) (uint64, interface{ fields(fielder) }) {
-		return l.changesets[i].ordinal, &l.changesets[i]
-	})
-}
-
-// objects writes a list of objects that begin with a number.
-func (e *encoder) objects(key string, n int, object func(i int) (uint64, interface{ fields(fielder) })) {
 	e.b = append(e.b, '[')
-	for i := range n {
-		if i > 0 {
-			e.b = append(e.b, ',')
-		}
-		number, o := object(i)
-		e.b = append(e.b, key...)
-		e.b = strconv.AppendUint(e.b, number, 10)
-		o.fields(e)
-		e.b = append(e.b, '}')
+	for i := range l.gaps {
+		e.object(i, segmentKey, l.gaps[i].Segment, &l.gaps[i])
 	}
 	e.b = append(e.b, ']')
+	e.key("changesets")
+	e.b = append(e.b, '[')
+	for i := range l.changesets {
+		e.object(i, ordinalKey, l.changesets[i].ordinal, &l.changesets[i])
+	}
+	e.b = append(e.b, ']')
+}
+
+// object writes object i of a list, which begins with a number.
+func (e *encoder) object(i int, key string, number uint64, o interface{ fields(fielder) }) {
+	if i > 0 {
+		e.b = append(e.b, ',')
+	}
+	e.b = append(e.b, key...)
+	e.b = strconv.AppendUint(e.b, number, 10)
+	o.fields(e)
+	e.b = append(e.b, '}')
 }
 
 func (e *encoder) list(l *line) {

@@ -13,7 +13,7 @@ type Options struct {
 
 	// SegmentSize is the number of bytes in a segment, without its header, at which another
 	// one begins; the last call may exceed it. Open reads the last segment: small ones open
-	// faster. Zero means 64 MiB.
+	// faster. Zero means 32 MiB.
 	SegmentSize int64
 
 	// MaxEntry is the largest number of bytes of JSON in an entry. Zero means 16 MiB.
@@ -49,7 +49,7 @@ type Value struct {
 
 // Defaults of Options.
 const (
-	defaultSegmentSize = 64 << 20
+	defaultSegmentSize = 32 << 20
 	defaultMaxEntry    = 16 << 20
 	defaultPoll        = 100 * time.Millisecond
 )

@@ -135,7 +135,7 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(*changeset) bool, yiel
 				return err
 			}
 			defer v.close()
-			if _, err := r.survey(ctx, v, false); err != nil {
+			if _, err := survey(ctx, v, v.files, false); err != nil {
 				return err
 			}
 			return ErrRewound
@@ -151,7 +151,10 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(*changeset) bool, yiel
 		return err
 	}
 	defer v.close()
-	s, err := r.survey(ctx, v, true)
+	s, err := survey(ctx, v, v.files, true)
+	if err == nil {
+		err = r.options.identify(s.state.journal)
+	}
 	if err != nil {
 		return err
 	}
@@ -165,16 +168,6 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(*changeset) bool, yiel
 	}
 	c := cutOf(r.path, v, r.options, s.state, list, s.files)
 	return loadAll(ctx, c, func(changeset) bool { return true }, yield)
-}
-
-// survey reads the headers of all segments and the last segment, or all lines. If it finds
-// damage in the former, it reads all lines to say where it is.
-func (r *Reader[E]) survey(ctx context.Context, v *view, skims bool) (*scanner, error) {
-	s, err := survey(ctx, v, v.files, skims)
-	if err == nil {
-		err = r.options.identify(s.state.journal)
-	}
-	return s, err
 }
 
 // survey reads segments. If it skims and finds damage, it reads all to name the first.
