@@ -132,8 +132,9 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 	done
 
 .PHONY: scenes
-scenes: ## play all generated scenes: three operations on breakers, caches and registries of all pairs of settings (30 minutes; prints as it goes; SCENES_SEED=1: others)
-	@for pkg in ./atomicbreaker ./oncecache ./shardedregistry; do \
+scenes: ## play all generated scenes: three operations on breakers, trackers, caches and registries of all pairs of settings (35 minutes; prints as it goes; SCENES_SEED=1: others)
+	SCENES=all $(GO) test -vet=off -timeout 24h -count 1 -v -run '^TestScenesInOrder$$' ./cowchangeset
+	@for pkg in ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry; do \
 		echo "== $$pkg"; \
 		SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes(InOrder)?$$' $$pkg; \
 	done

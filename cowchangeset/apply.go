@@ -38,25 +38,21 @@ func (s *applyState) phaseNow() phase {
 }
 
 // Apply seals the changeset and calls fn with its entries. If fn returns nil, the
-// changeset is applied, and every later Apply returns ErrApplied. If fn fails, by an
-// error, a panic or runtime.Goexit, Apply may be called again.
+// changeset is applied, and every later Apply returns ErrApplied; if it fails, panics or
+// calls runtime.Goexit, another Apply may try again. If the process ends before the store
+// knows that fn has returned, or the store is no Applier, fn may run again after Resume:
+// it must be safe to repeat.
 //
-// With a Store, fn runs at least once: if the process ends after fn has returned nil
-// and before the store knows it, the changeset is not applied after Resume, and fn may
-// run again. A store that is no Applier never knows it. So fn must be safe to repeat.
-//
-// At most one Apply of a changeset runs at a time; others return ErrApplying meanwhile.
-// They delay no Record and no Start: entries recorded while fn runs go to the next
-// changeset. With a Store, fn runs when the store has the whole changeset; if the store
-// is an Applier, it is told before Apply returns. If that fails, or if ctx ends before
-// the store knows it, Apply returns a StoreError although fn has returned nil: then fn
-// does not run again in this process, and another Apply only tells the store.
+// One Apply of a changeset runs at a time; others return ErrApplying. Entries recorded
+// meanwhile go to the next changeset. With a Store, fn runs when that has the whole
+// changeset. If it cannot be told that fn has returned nil, Apply returns a StoreError,
+// and another Apply only tells it.
 //
 // Apply returns ErrAborted after Abort, and the cause of ctx if that is done before fn
-// runs. Ending fn when ctx ends is up to fn. Apply panics if ctx or fn is nil.
+// runs. It panics if ctx or fn is nil.
 //
-// Apply is blocking: it waits for fn and, as long as ctx lasts, for the Store if there
-// is one. It takes effect when fn has returned.
+// Apply is blocking: it waits for fn and, as long as ctx lasts, for the Store if there is
+// one. It takes effect when fn has returned.
 func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final[E]) error) error {
 	needContext(ctx, "Changeset.Apply")
 	if fn == nil {
@@ -65,18 +61,13 @@ func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final
 	return c.apply(ctx, func(f Final[E]) error { return fn(ctx, f) })
 }
 
-// ApplyEach is Apply entry by entry, in order. If fn fails for an entry, or if ctx is
-// done between two entries, the next ApplyEach goes on with the first entry for which
-// fn has not returned nil. So does an ApplyEach after Resume, if the store is an
-// Applier; it may repeat the one entry that was being applied when the process ended.
-// Apply starts from the first entry in any case.
+// ApplyEach is Apply entry by entry, in order. If fn fails, or ctx is done between two
+// entries, the next ApplyEach goes on with the first entry for which fn has not returned
+// nil; also after Resume, if the store is an Applier, when it may repeat one. Apply starts
+// from the first entry in any case.
 //
-// With a Store, the same goes for each entry: ApplyEach goes on when the store knows of
-// the one before, and if ctx ends before that, it returns a StoreError. The entry for
-// which fn has returned nil is applied all the same.
-//
-// ApplyEach is blocking: it waits for fn and, as long as ctx lasts, for the Store if
-// there is one. It takes effect for each entry when fn has returned.
+// ApplyEach is blocking: it waits for fn and, as long as ctx lasts, for the Store if there
+// is one. It takes effect for each entry when fn has returned.
 func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Context, seq uint64, e E) error) error {
 	needContext(ctx, "Changeset.ApplyEach")
 	if fn == nil {
@@ -160,7 +151,7 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 	if c.flusher == nil {
 		return nil
 	}
-	return c.flusher.until(ctx, c.due(c.cut()))
+	return c.flusher.until(ctx, c.due(c.log.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all entries
@@ -169,14 +160,13 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 // Applied is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Applied() uint64 { return c.cursor.Load() } // LP(Applied)
 
-// Abort seals the changeset and marks it as one that is not to be applied, with the
-// reason why; nil gives no reason. If the changeset is applied or being applied, Abort
-// returns ErrApplied or ErrApplying, and changes nothing but the seal. Another Abort
-// returns nil, and the first reason stays. If ctx is done, nothing changes. Abort
-// panics if ctx is nil.
+// Abort seals the changeset and marks it as not to be applied, with the reason why; nil
+// gives none. It returns ErrApplied or ErrApplying if it comes too late. Another Abort
+// returns nil, and the first reason stays. If ctx is done, nothing changes. Abort panics
+// if ctx is nil.
 //
-// With a Store, Abort returns when the store knows of it. If that fails, the changeset
-// is aborted all the same, and Abort may be called again to tell the store.
+// With a Store, Abort returns when that knows of it, or with a StoreError: then another
+// Abort tells the store.
 //
 // Abort is lock-free, and with a Store blocking on that. It takes effect when the
 // changeset is marked, after it was sealed.
@@ -206,9 +196,8 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	return c.flushed(ctx)
 }
 
-// Reason returns why the changeset was aborted, or nil if it was not: the error given
-// to Abort, or ErrAborted if that was nil. After Resume it is an error with the text
-// that the store has kept, or ErrAborted if that is empty.
+// Reason returns the error given to Abort, ErrAborted if that was nil, or nil if the
+// changeset was not aborted. After Resume it is an error with the same text.
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {

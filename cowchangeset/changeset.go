@@ -37,15 +37,13 @@ type Changeset[E any] struct {
 	_ [atomics.CacheLineSize - 48]byte
 }
 
-// Receipt says where an entry went. The entries of one changeset are ordered by Seq,
-// and those of a tracker by Ordinal first. Seq may skip numbers.
+// Receipt says where an entry went. Entries are ordered by Ordinal, and then by Seq, which
+// may skip numbers.
 //
-// No two entries of a tracker have the same receipt. With a Store, a receipt is final
-// as soon as the entry is durable: when its Seq is below Changeset.Durable, as it is
-// when a Record without Config.Async has returned nil. Any other receipt, of a Record
-// with Config.Async or beside a StoreError, is lost with its entry if the process ends
-// first, and another entry may get it after Resume. A program that must not give one
-// receipt twice seals the changeset that Resume leaves open, and starts another.
+// No two entries of a tracker have the same receipt. With a Store, a receipt is final when
+// its Seq is below Changeset.Durable, as it is when Record has returned nil without
+// Config.Async. Until then a crash loses it with its entry, and another entry may get it
+// after Resume, unless the changeset that Resume leaves open is sealed.
 type Receipt struct {
 	ChangesetID string
 	Ordinal     uint64 // the changeset's
@@ -54,7 +52,8 @@ type Receipt struct {
 
 func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	c := &Changeset[E]{tracker: t, id: id}
-	c.log.init()
+	c.log.tail.Store(&c.log.head)
+	c.log.head.late = 1<<64 - 1 // it has no slots
 	if s := t.storage; s != nil {
 		f := &flusher[E]{storage: s, changeset: c, at: c.log.start()}
 		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
@@ -82,32 +81,31 @@ func (c *Changeset[E]) ID() string { return c.id }
 // Ordinal is wait-free. It takes effect at once: the number never changes.
 func (c *Changeset[E]) Ordinal() uint64 { return c.ordinal }
 
-// Previous returns the changeset before this one, which is sealed. It returns nil for a
-// tracker's first changeset, and after Prune has forgotten the one before.
+// Previous returns the changeset before this one, or nil if there is none or Prune has
+// forgotten it.
 //
 // Previous is wait-free. It takes effect when the link is read.
 func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev.Load() } // LP(Previous)
 
-// Next returns the changeset after this one, or nil for the latest. If there is one,
-// this changeset is sealed. Prune does not change Next.
+// Next returns the changeset after this one, or nil for the latest. Prune does not change
+// it.
 //
 // Next is lock-free. It takes effect when the link is read or, if the Start of the next
 // one has not taken effect by then, when that does.
 func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(Next)
 
-// Record adds e to this changeset, whether or not it is the latest. If the changeset is
-// sealed, Record adds nothing and returns ErrSealed. Otherwise it returns the same as
-// Tracker.Record.
+// Record is Tracker.Record for this changeset, whether or not it is the latest. If it is
+// sealed, Record adds nothing and returns ErrSealed.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
 // takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
 
-// RecordContext is to Record as Tracker.RecordContext is to Tracker.Record. It panics
-// if ctx is nil.
+// RecordContext is Record with a context, as Tracker.RecordContext. It panics if ctx is
+// nil.
 //
-// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
-// ends. It takes effect when the entry's slot is reserved.
+// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
+// It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 	needContext(ctx, "Changeset.RecordContext")
 	if ctx.Err() != nil {
@@ -119,6 +117,9 @@ func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) 
 func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if c.flusher != nil {
 		if err := c.flusher.validate(e, -1); err != nil {
+			return Receipt{}, err
+		}
+		if err := c.flusher.room(ctx); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -141,17 +142,17 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 	return Receipt{ChangesetID: c.id, Ordinal: c.ordinal, Seq: seq}
 }
 
-// Seal ends the changeset and returns its entries: exactly those whose Record reported
-// success, or a StoreError. Sealing again returns an equal Final. If ctx is done, Seal
-// only returns its cause. Seal panics if ctx is nil.
+// Seal ends the changeset and returns its entries: exactly those that were recorded.
+// Sealing again returns an equal Final. If ctx is done, Seal only returns its cause. It
+// panics if ctx is nil.
 //
-// With a Store, Seal returns when the store has the entries and knows of the seal. If
-// that fails, Seal returns a StoreError beside the Final: the changeset is sealed all
-// the same, and another Seal tries again to tell the store. Entries that Resume has left
-// in the store are read, and kept: if that fails, the Final has none.
+// With a Store, Seal returns when that has the entries and knows of the seal, or with a
+// StoreError beside the Final: the changeset is sealed all the same, and another Seal
+// tells the store. Seal keeps entries that Resume has left in the store: if they cannot be
+// read, the Final has none.
 //
-// Seal is lock-free, and with a Store blocking on that. It takes effect when the seal
-// bit is set.
+// Seal is lock-free, and with a Store blocking on that. It takes effect when the seal bit
+// is set.
 func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	needContext(ctx, "Changeset.Seal")
 	if ctx.Err() != nil {
@@ -166,13 +167,13 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, err
 	}
 	c.log.decided.CompareAndSwap(f.cut, m)
-	return Final[E]{c.cut()}, nil // that of the first
+	return Final[E]{c.log.cut()}, nil // that of the first
 }
 
 // seal is Seal, and leaves entries in the store that are there.
 func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
 	c.log.seal()
-	f := Final[E]{c.cut()}
+	f := Final[E]{c.log.cut()}
 	if c.flusher != nil {
 		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
 	}
@@ -190,28 +191,15 @@ func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() 
 // IsSealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
 
-// cut returns a cut of the entries that the changeset has.
-func (c *Changeset[E]) cut() *cut[E] {
-	m := c.log.cut()
-	if m.final {
-		c.log.finishSeal()
-	}
-	return m
-}
-
-// Entries yields the entries, in order and with their Seq, that the changeset has when
-// the loop begins: those of every Record that returned before, and perhaps of others in
-// progress. Later loops yield the same entries first.
+// Entries yields the entries that the changeset has when the loop begins, in order and
+// with their Seq. A loop reads entries that Resume has left in the store from there,
+// unless Seal has read them, and panics with a *StoreError if that fails.
 //
-// A loop reads entries that Resume has left in the store from there, each time, unless
-// Seal has read them; Prune may forget them there. If the store fails, the loop panics
-// with a *StoreError: call Seal before, which returns that.
-//
-// Entries is lock-free. It takes effect, when a loop over it begins, as the reserved
-// slots are counted.
+// Entries is lock-free. It takes effect, when a loop over it begins, as the reserved slots
+// are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if _, err := c.walk(context.Background(), c.cut(), yield); err != nil {
+		if _, err := c.walk(context.Background(), c.log.cut(), yield); err != nil {
 			panic(err)
 		}
 	}
@@ -240,10 +228,10 @@ func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E
 // Len returns the number of entries that Entries would yield.
 //
 // Len is lock-free. It takes effect when the reserved slots are counted.
-func (c *Changeset[E]) Len() int { return c.cut().live }
+func (c *Changeset[E]) Len() int { return c.log.cut().live }
 
-// Final is the contents of a sealed changeset. It never changes, may be copied
-// and compared, and may be used from many goroutines. The zero Final is empty.
+// Final is the contents of a sealed changeset. It never changes, may be copied and
+// compared, and is safe for many goroutines. The zero Final is empty.
 type Final[E any] struct {
 	cut *cut[E] // the final one, and not the log: a Final keeps its entries alive, and nothing else
 }

@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -343,4 +348,296 @@ func TestChangesetStalledFarWriter(t *testing.T) {
 		}
 		wantEntries(t, c)
 	}
+}
+
+type large = [1 << 16]byte
+
+// collected waits until the garbage collector has taken what p points to.
+func collected(t *testing.T, what string, p weak.Pointer[large]) {
+	t.Helper()
+	for began := time.Now(); p.Value() != nil; runtime.GC() {
+		if time.Since(began) > time.Minute {
+			t.Errorf("%s is kept", what)
+			return
+		}
+	}
+}
+
+// A Final keeps its own entries, and neither its changeset nor those before and
+// after it: however many entries it has, with gaps or none.
+func TestFinalKeepsItsEntriesAlone(t *testing.T) {
+	for _, n := range []int{0, 1, cowchangeset.FirstChunk, 1000} {
+		for _, gap := range []bool{false, true} {
+			tracker := cowchangeset.MustNew(cowchangeset.Config[*large]{PruneUnapplied: true})
+			var finals []cowchangeset.Final[*large]
+			var pointers []weak.Pointer[large]
+			for i := range 3 {
+				c := start(t, tracker)
+				own := new(large)
+				own[0] = byte(i)
+				for range n {
+					tracker.Record(own)
+				}
+				if n == 0 && i != 1 {
+					tracker.Record(own) // which the Final of an empty one must not reach
+				}
+				if gap {
+					w, _ := c.Reserve(own) // beyond the last entry
+					c.Len()
+					w.Put()
+				}
+				if i == 1 {
+					finals = append(finals, mustSeal(t, c))
+				}
+				pointers = append(pointers, weak.Make(own))
+			}
+			start(t, tracker)
+			tracker.Prune(1)
+			collected(t, "what was recorded before", pointers[0])
+			collected(t, "what was recorded afterwards", pointers[2])
+			if got := values(t, finals[0].All()); len(got) != n || n > 0 && (got[0][0] != 1 || pointers[1].Value() == nil) || finals[0].Len() != n {
+				t.Errorf("%d entries, want %d", len(got), n)
+			}
+			runtime.KeepAlive(tracker)
+		}
+	}
+}
+
+// Sealing again returns an equal Final, also to a writer that came too late, and
+// those of different changesets differ, empty or not.
+func TestFinalsAreEqual(t *testing.T) {
+	tracker, c := opened(t, 1, 2)
+	late, _ := c.Reserve(make([]int, 3*cowchangeset.MaxChunk)...)
+	f := mustSeal(t, c)
+	if late.PutAll() {
+		t.Error("recorded after the seal")
+	}
+	if again := mustSeal(t, c); again != f || !slices.Equal(values(t, again.All()), []int{1, 2}) {
+		t.Error("two Finals")
+	}
+	if g := mustSeal(t, start(t, tracker)); g == f || g == (cowchangeset.Final[int]{}) || g.Len() != 0 {
+		t.Error("Finals of different changesets are equal")
+	}
+	var zero cowchangeset.Final[int]
+	if zero.Len() != 0 || values(t, zero.All()) != nil {
+		t.Error("the zero Final is not empty")
+	}
+}
+
+// What receipts promise across a crash: one whose Seq is below Durable is for good;
+// any other is lost with its entry, and its place may be given to another.
+func TestReceiptsAcrossACrash(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{Async: async})
+			c, err := tracker.Start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			given := map[cowchangeset.Receipt]int{}
+			record := func(tracker *cowchangeset.Tracker[int], v int) cowchangeset.Receipt {
+				r, err := tracker.Record(v)
+				if err != nil && !errors.Is(err, cowchangeset.ErrStore) {
+					t.Fatal(err)
+				}
+				return r
+			}
+			for v := range 3 {
+				given[record(tracker, v)] = v
+			}
+			if err := tracker.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			m.faults(failing("Append")) // until the crash
+			lost := record(tracker, 3)
+			given[lost] = 3
+			synctest.Wait()
+			durable := c.Durable()
+			if lost.Seq < durable {
+				t.Error("what the store does not have is durable")
+			}
+			m.faults(nil)
+			names := func(context.Context) (string, error) { return "later", nil }
+			resume := func() (*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) {
+				tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m, NewID: names})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, open := tracker.Current()
+				if !open || c.Durable() != durable {
+					t.Errorf("open %t, %d durable, were %d", open, c.Durable(), durable)
+				}
+				found := map[cowchangeset.Receipt]int{}
+				for r, v := range tracker.Trail().All() {
+					found[r] = v
+				}
+				for r, v := range given {
+					if got, ok := found[r]; ok != (r.Seq < durable) || ok && got != v {
+						t.Errorf("%v names %d, %t, was given for %d", r, got, ok, v)
+					}
+				}
+				return tracker, c
+			}
+			// A tracker that seals it and starts another gives no receipt twice.
+			tracker, c = resume()
+			order := m.ids()
+			if _, err := c.Seal(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := tracker.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for range 10 {
+				if r := record(tracker, 9); given[r] != 0 || r.Ordinal != 2 {
+					t.Errorf("%v is given again", r)
+				}
+			}
+			m.check(t)
+			// One that goes on with it may.
+			synctest.Wait()
+			m.mu.Lock()
+			m.order, m.sets["1"].Sealed = order, false
+			m.mu.Unlock()
+			tracker, _ = resume()
+			if r := record(tracker, 9); r != lost {
+				t.Errorf("%v, and not %v again", r, lost)
+			}
+		})
+	}
+}
+
+// A function has run, and the process ends before the store knows that: it runs
+// again.
+func TestApplyRunsAgainAfterACrash(t *testing.T) {
+	tracker, m := kept(cowchangeset.Config[int]{})
+	c, _ := tracker.Start(t.Context())
+	tracker.Record(1)
+	ran := 0
+	fn := func(context.Context, final) error { ran++; return nil }
+	m.faults(failing("Applied"))
+	for range 2 {
+		if err := c.Apply(t.Context(), fn); !errors.Is(err, errDisk) || ran != 1 {
+			t.Error(err, ran)
+		}
+	}
+	m.faults(nil)
+	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range tracker.Pending() {
+		if err := c.Apply(t.Context(), fn); err != nil {
+			t.Error(err)
+		}
+	}
+	if ran != 2 || m.has("1").Applied != cowchangeset.AllApplied {
+		t.Errorf("ran %d times", ran)
+	}
+	m.check(t)
+}
+
+// T12 boxcar #1: writers that reach the end of a chunk together make one more, and not
+// one each.
+func TestT12_StressChunksAreNotWasted(t *testing.T) {
+	for range 20 {
+		_, c := opened(t)
+		together(16, func(int) {
+			for i := range 200 {
+				c.Record(i)
+			}
+		})
+		slots, chunks := cowchangeset.FirstChunk, 1
+		for n := slots; slots < int(c.Reserved()); chunks++ {
+			n = min(2*n, cowchangeset.MaxChunk)
+			slots += n
+		}
+		if got := c.Chunks(); got > chunks+1 {
+			t.Fatalf("%d chunks for %d slots, %d would do", got, c.Reserved(), chunks)
+		}
+	}
+}
+
+// T13 append-only-vec #15, salsa #555: however many write, and on one processor,
+// nobody spins for another one.
+func TestT13_StressManyOnOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const writers = 10_000
+	_, c := opened(t)
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			c.Record(i)
+			if i%1000 == 0 {
+				c.Len()
+			}
+		})
+	}
+	all.Wait()
+	got := values(t, c.Entries())
+	slices.Sort(got)
+	if len(got) != writers || got[0] != 0 || got[writers-1] != writers-1 {
+		t.Errorf("%d of %d entries", len(got), writers)
+	}
+}
+
+// T17 trusty-tools #7161, AgentHub #2154: the store sees entries in the order of
+// their numbers, from one caller at a time, however many record.
+func TestT17_StressStoreSeesTheOrder(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		tracker, m := kept(cowchangeset.Config[int]{Async: async})
+		var mu sync.Mutex
+		receipts := map[int]cowchangeset.Receipt{}
+		tracker.Start(t.Context())
+		together(8, func(g int) {
+			for i := range 100 {
+				v := 1000*g + i
+				r, err := tracker.Record(v)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				receipts[v] = r
+				mu.Unlock()
+				if g == 0 && i%20 == 0 {
+					tracker.Start(t.Context())
+				}
+			}
+		})
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		n := 0
+		for _, id := range m.ids() {
+			for _, e := range m.has(id).Entries {
+				n++
+				if r := receipts[e.Value]; r.ChangesetID != id || r.Seq != e.Seq {
+					t.Errorf("%d is at %d of %s, its receipt says %v", e.Value, e.Seq, id, r)
+				}
+			}
+		}
+		if n != len(receipts) || n != 800 {
+			t.Errorf("%d entries in the store, %d receipts", n, len(receipts))
+		}
+		m.check(t)
+	}
+}
+
+// T20 Kubernetes #80916, #107417: a caller that tries again after a failure of its own
+// does not conflict with itself.
+func TestT20_RetriesDoNotConflict(t *testing.T) {
+	tracker, m := kept(cowchangeset.Config[int]{})
+	first, _ := tracker.Start(t.Context())
+	for _, fail := range []func(*memory, func(context.Context, string, string) error){(*memory).faults, (*memory).lateFaults} {
+		fail(m, func(context.Context, string, string) error { return errDisk })
+		if _, err := tracker.StartAfter(t.Context(), first); !errors.Is(err, errDisk) {
+			t.Error(err)
+		}
+		fail(m, nil)
+		next, err := tracker.StartAfter(t.Context(), first)
+		if err != nil || next.Previous() != first {
+			t.Fatal(err)
+		}
+		first = next
+	}
+	m.check(t)
 }

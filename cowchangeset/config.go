@@ -3,7 +3,6 @@ package cowchangeset
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -14,44 +13,46 @@ import (
 // Config holds a Tracker's settings. The zero Config is valid.
 type Config[E any] struct {
 	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It gets the
-	// context of the Start or StartAfter that calls it, so an ID can carry what the
-	// changeset belongs to; the store keeps both in one call. Start calls NewID before
-	// anything changes, from many goroutines at once. It may panic or block. Start
-	// returns its error unchanged, and an error of its own for an empty ID. The tracker
-	// does not compare IDs: they are as unique as NewID makes them. A Store can refuse
-	// some: see Store.Start.
+	// context of the Start that calls it, and runs before anything changes, on many
+	// goroutines at once. It may panic or block. Start returns its error, and one of its
+	// own for an empty ID. The tracker does not compare IDs.
 	NewID func(ctx context.Context) (string, error)
 
-	// Store keeps the changesets where they outlive the process; see Resume. Nil means
-	// that everything is in memory only.
+	// Store keeps the changesets where they outlive the process; see Resume. Nil means in
+	// memory only.
 	Store Store[E]
 
-	// Async lets Record and RecordBatch return when the entry is in memory. The tracker
-	// tells the store soon afterwards, on goroutines that end when the store knows
-	// everything or has failed. After a failure the next Record, Start or Prune makes
-	// them try again, each for the changeset that it is about. Only callers that wait
-	// get errors, as those of Tracker.Flush do for all changesets.
-	//
-	// Without Async, Record and RecordBatch return when the store has the entry. Calls
-	// that wait at the same time share one call of the store. Entries that are not
-	// durable when the process ends are lost, and their receipts with them; see
-	// Receipt.
+	// Async lets Record return when the entry is in memory. The tracker tells the store
+	// soon afterwards, on goroutines of its own. After a failure the next Record, Start or
+	// Prune makes them try again; only callers that wait, as in Flush, get errors. Entries
+	// that are not durable when the process ends are lost, and their receipts with them.
 	Async bool
 
-	// StoreTimeout bounds each call of the store, by the deadline of its context. It
-	// also bounds how long a caller waits for a call that does not return, or for the
-	// Starts that came before: the error then matches ErrStoreTimeout. Zero means a minute,
-	// and a negative value no bound.
+	// MaxBacklog bounds, for each changeset, how many entries Async takes ahead of the
+	// store: zero means 65,536, and a negative value no bound. At the bound a Record waits
+	// for the store. If that fails, or the Record's context ends, nothing is recorded, and
+	// the error matches ErrBacklogFull and the StoreError. Each goroutine that records may
+	// exceed the bound by one entry or batch.
+	MaxBacklog int
+
+	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once.
+	RejectWhenFull bool
+
+	// StoreTimeout bounds each call of the store, by its context, and how long callers wait
+	// for it: the error then matches ErrStoreTimeout. Zero means a minute, and a negative
+	// value no bound.
 	StoreTimeout time.Duration
 
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
-	// nor aborted: for trails that nobody applies. A Store may have a setting of its own
-	// for the same, as those of this module have: set both.
+	// PruneUnapplied lets Prune, and thus the Store, forget changesets that are sealed,
+	// and neither applied nor aborted: for trails that nobody applies.
 	PruneUnapplied bool
 }
 
-// defaultStoreTimeout is the meaning of a zero Config.StoreTimeout.
-const defaultStoreTimeout = time.Minute
+// What zero settings mean.
+const (
+	defaultStoreTimeout = time.Minute
+	defaultMaxBacklog   = 1 << 16 // a second of a fast recorder, and a few megabytes
+)
 
 // New returns a tracker with the given settings, or an error that names the wrong
 // setting. It fails if the Store is a Claimer that serves another tracker.
@@ -62,10 +63,14 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 // newTracker is New for a caller that claims the store no longer than ctx.
 func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID, pruneUnapplied: config.PruneUnapplied}
-	if config.Store == nil {
-		if config.Async {
-			return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")
-		}
+	switch {
+	case config.Async && config.Store == nil:
+		return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")
+	case config.MaxBacklog != 0 && !config.Async:
+		return nil, fmt.Errorf("cowchangeset: Config.MaxBacklog %d: must be 0 without Config.Async", config.MaxBacklog)
+	case config.RejectWhenFull && (!config.Async || config.MaxBacklog < 0):
+		return nil, errors.New("cowchangeset: Config.RejectWhenFull true: must be false without Config.Async, or without a bound")
+	case config.Store == nil:
 		return t, nil
 	}
 	timeout := max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))
@@ -74,6 +79,9 @@ func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], erro
 	}
 	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
 	s.validator, _ = config.Store.(Validator[E])
+	if config.Async {
+		s.maxBacklog, s.reject = uint64(max(0, cmp.Or(config.MaxBacklog, defaultMaxBacklog))), config.RejectWhenFull
+	}
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{tracker: t}
 		p.calls, p.backlog = &s.calls, p
@@ -109,16 +117,4 @@ func MustNew[E any](config Config[E]) *Tracker[E] {
 		panic(err)
 	}
 	return t
-}
-
-// id returns the ID of a new changeset. It runs user code.
-func (t *Tracker[E]) id(ctx context.Context) (string, error) {
-	if t.newID == nil {
-		return rand.Text(), nil
-	}
-	id, err := t.newID(ctx)
-	if err == nil && id == "" {
-		err = errEmptyID
-	}
-	return id, err
 }

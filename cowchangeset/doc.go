@@ -22,69 +22,35 @@
 //
 // # Guarantees
 //
-// A Record that succeeds puts its entry into exactly one changeset: the one that
-// was current when the Record took effect. Its [Receipt] names that changeset. A
-// sealed changeset gets no more entries, and its [Final] has all entries whose
-// Record succeeded. Record does not fail while one Start follows another: there is
-// no moment without a current changeset.
+// A Record that succeeds puts its entry into exactly one changeset: the one that was
+// current when it took effect. Its [Receipt] names that. Record does not fail while one
+// Start follows another.
 //
-// Reads see a cut: Entries, Len and [Tracker.Trail] see a prefix of the order in
-// which entries took effect. The prefix contains the caller's own earlier entries. A
-// cut stays the same whenever it is read, and has all entries of a batch or none.
+// Reads see a cut: a prefix of the order in which entries took effect. It contains the
+// caller's own earlier entries, has all entries of a batch or none, and never changes.
 //
-// A stalled goroutine, anywhere in this package, delays no other: others do its work
-// or go past it. In particular, a cut waits only a moment for a Record that is under
-// way. Then it voids that Record's slot, and the Record takes a later one. Only two
-// operations wait for others and cannot do their work: a receive from the channel of
-// [Changeset.Sealed] waits for the sealer, or for any other operation that sees the
-// seal; a [Changeset.Follow] or [Tracker.Follow] that sleeps waits to be woken after a
-// Record, a seal or a Start.
+// A stalled goroutine delays no other: others do its work or go past it. A cut voids the
+// slot of a Record that stalls, which takes a later one; so Seq, which numbers the entries
+// of a changeset, may skip numbers. Only Follow and the channel of Sealed wait for others.
 //
-// Entries are numbered by Seq and changesets by Ordinal. Of two Records of one
-// goroutine, the earlier one has the smaller pair. Seq may skip numbers: those of
-// voided slots, like those of aborted transactions in a database sequence.
-//
-// # Memory model
-//
-// In the terms of the Go memory model, a Record that returned synchronizes before
-// each read that yields its entry. A Start synchronizes before each Record that
-// returns its changeset's ordinal. A Record into a changeset synchronizes before the
-// return of each Seal of it. An Append or Update synchronizes before each Load that
-// returns its items.
+// In the terms of the Go memory model, a Record that returned synchronizes before each
+// read that yields its entry, and each Seal of its changeset. A Start synchronizes before
+// each Record that returns its changeset's ordinal, and an Append or Update before each
+// Load that returns its items.
 //
 // # Durability
 //
-// With [Config].Store, entries outlive the process. Record returns when the store has
-// the entry; Records that wait at the same time share one call of the store, and so
-// its cost. With Config.Async, Record returns at once, and [Tracker.Flush] waits;
-// [Receipt] says what a crash can lose. The tracker holds no lock while it calls the
-// store. When the store fails or hangs, the tracker in memory goes on, returns a
-// [StoreError], and calls the store again later. [Resume] makes a tracker of the
-// contents of a store. Package journal is a store in files, and
-// the module integrations/sqlstore one in SQLite or PostgreSQL. Package storetest checks
-// others. A tracker needs no closing; before a store is closed, call Flush.
-//
-// [Changeset.Apply] hands the entries of a sealed changeset to a function, once; or
-// again, if the process ends before the store knows of it. [Tracker.Pending] yields
-// the changesets that are left to be applied. [Changeset.Follow] yields the entries of
-// an open changeset as they come, and [Tracker.Follow] those of all.
-// [Trail.WriteJSONLines] writes everything recorded, while recording goes on. An example
-// computes the net effect of entries, and the entries that undo them.
+// With [Config].Store, entries outlive the process: Record returns when the store has
+// the entry, and Records that wait at the same time share one call of the store. When it
+// fails or hangs, the tracker in memory goes on, returns a [StoreError], and calls the
+// store again later. [Resume] makes a tracker of the contents of a store. Package journal is a
+// store in files, and the module integrations/sqlstore one in SQLite or PostgreSQL. A
+// tracker needs no closing; before a store is closed, call Flush.
 //
 // # Costs
 //
 // Record is two atomic read-modify-writes, one of them on a word that all recording
-// goroutines share. It allocates only slots: an entry and one word each, in chunks of
-// up to 256. A cut visits the slots reserved since the last cut, each entry and each
-// batch once, and none before them. Slice.Load is two atomic loads; an Append in
-// place is two read-modify-writes on one word.
-//
-// # When not to use it
-//
-// A tracker keeps every changeset in memory until [Tracker.Prune] forgets it. A Slice
-// whose items are mostly replaced one by one copies all of them each time; use a map or
-// a registry. A single goroutine needs neither: a plain slice will do.
-//
-// DESIGN.md, beside this file, has the words' layouts, the invariants and the
-// instruction at which each operation takes effect.
+// goroutines share, and allocates only slots. Slice.Load is two atomic loads. A tracker
+// keeps every changeset in memory until [Tracker.Prune] forgets it. Slices whose items are
+// mostly replaced one by one are copied each time: use a map.
 package cowchangeset

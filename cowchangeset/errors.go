@@ -30,12 +30,14 @@ var (
 	// ErrStore: the store has failed or does not answer. See StoreError.
 	ErrStore = errors.New("cowchangeset: store failed")
 
-	// ErrRefused: the store is a Validator and refuses the entry. Nothing was
-	// recorded.
+	// ErrRefused: the store is a Validator and refuses the entry. Nothing was recorded.
 	ErrRefused = errors.New("cowchangeset: store refuses the entry")
 
-	// ErrStoreTimeout: the store has not answered within Config.StoreTimeout. It comes in
-	// a StoreError, or from New and Resume, whose Claim it was.
+	// ErrBacklogFull: the store is as far behind as Config.MaxBacklog allows. Nothing was
+	// recorded.
+	ErrBacklogFull = errors.New("cowchangeset: store is too far behind")
+
+	// ErrStoreTimeout: the store has not answered within Config.StoreTimeout.
 	ErrStoreTimeout = errors.New("cowchangeset: no answer within Config.StoreTimeout")
 
 	errStoreExited = errors.New("runtime.Goexit was called")
@@ -50,29 +52,30 @@ func needContext(ctx context.Context, method string) {
 	}
 }
 
-// refusedError is the error of a Record that the store's Validate has refused. It
-// matches ErrRefused and the error of Validate.
+// refusedError is the error of a Record that has recorded nothing because of the store. It
+// matches ErrRefused and the error of Validate, or ErrBacklogFull and a StoreError.
 //
 // What the methods that every program calls say is put together without formats:
 // fmt.Errorf alone would add 16 KB to the programs that do without.
 type refusedError struct {
+	why   error
 	index int // in a batch; -1: there is none
 	err   error
 }
 
 func (e *refusedError) Error() string {
-	text := ErrRefused.Error()
+	text := e.why.Error()
 	if e.index >= 0 {
 		text += " at index " + strconv.Itoa(e.index) + " of a batch"
 	}
 	return text + ": " + fmt.Sprint(e.err) // which survives an Error that panics
 }
 
-func (e *refusedError) Unwrap() []error { return []error{ErrRefused, e.err} }
+func (e *refusedError) Unwrap() []error { return []error{e.why, e.err} }
 
-// NoActiveError is the error of Tracker.Record and Tracker.RecordBatch when the latest
-// changeset is sealed and has no successor. It matches ErrNoActive and ErrSealed. All
-// failures on one changeset share one value, which must not be changed.
+// NoActiveError is the error of Tracker.Record when the latest changeset is sealed and has
+// no successor. It matches ErrNoActive and ErrSealed. It is shared, and must not be
+// changed.
 type NoActiveError struct {
 	ChangesetID string // of the sealed changeset
 	Ordinal     uint64
@@ -86,13 +89,12 @@ func (e *NoActiveError) Error() string {
 // Is reports whether target is ErrNoActive or ErrSealed.
 func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || target == ErrSealed }
 
-// StoreError is the error of operations that wait for the Store, when the store fails
-// or does not answer. It matches ErrStore, and the error that it wraps.
+// StoreError is the error of operations that wait for the Store, when that fails or does
+// not answer. It matches ErrStore, and the error that it wraps.
 //
-// Changes in memory stay. In particular, a Record that returns a StoreError returns its
-// receipt too, and the entry is in the changeset. The next call for that changeset,
-// such as a Record, Flush or Seal, tries again to make it durable. If only the caller
-// has stopped waiting, the tracker tries again as soon as the store has answered.
+// Changes in memory stay: a Record that returns a StoreError returns its receipt too. The
+// next call for that changeset tells the store again; so does the tracker itself if the
+// caller has only stopped waiting.
 type StoreError struct {
 	ChangesetID string // empty if the call was not for one changeset
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer

@@ -7,10 +7,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
 )
 
 func Example() {
@@ -256,4 +261,218 @@ func ExampleConfig_newID() {
 	// Output:
 	// a changeset needs a plan
 	// migrate-users
+}
+
+func ExampleChangeset_Apply() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	tracker.RecordBatch([]string{"create table", "create index"})
+	run := func(_ context.Context, changes cowchangeset.Final[string]) error {
+		fmt.Println("running", changes.Len(), "changes")
+		return nil
+	}
+	fmt.Println(plan.Apply(ctx, run))
+	fmt.Println(plan.Apply(ctx, run))
+	// Output:
+	// running 2 changes
+	// <nil>
+	// cowchangeset: changeset has been applied
+}
+
+// After a failure, the next ApplyEach goes on with the entry that failed.
+func ExampleChangeset_ApplyEach() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	tracker.RecordBatch([]string{"create table", "create index", "create view"})
+	locked := true
+	run := func(_ context.Context, seq uint64, change string) error {
+		if locked && change == "create index" {
+			return errors.New("table is locked")
+		}
+		fmt.Println(seq, change)
+		return nil
+	}
+	fmt.Println(plan.ApplyEach(ctx, run), "at", plan.Applied())
+	locked = false
+	fmt.Println(plan.ApplyEach(ctx, run))
+	// Output:
+	// 0 create table
+	// table is locked at 1
+	// 1 create index
+	// 2 create view
+	// <nil>
+}
+
+func ExampleChangeset_Abort() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	tracker.Record("drop table")
+	plan.Abort(ctx, errors.New("rejected in review"))
+
+	err := plan.Apply(ctx, func(context.Context, cowchangeset.Final[string]) error { return nil })
+	fmt.Println(err)
+	fmt.Println(plan.Reason())
+	// Output:
+	// cowchangeset: changeset has been aborted
+	// rejected in review
+}
+
+// A service applies what is sealed and left: after Resume, what the process before
+// it had not come to.
+func ExampleTracker_Pending() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	for _, table := range []string{"users", "orders", "bills"} {
+		tracker.Start(ctx)
+		tracker.Record("create " + table)
+	}
+	for c := range tracker.Pending() {
+		c.Apply(ctx, func(_ context.Context, changes cowchangeset.Final[string]) error {
+			for _, change := range changes.All() {
+				fmt.Println(c.Ordinal(), change)
+			}
+			return nil
+		})
+	}
+	// Output:
+	// 1 create users
+	// 2 create orders
+}
+
+func ExampleTracker_Follow() {
+	var tracker cowchangeset.Tracker[string]
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, table := range []string{"users", "orders"} {
+		tracker.Start(ctx)
+		tracker.Record("create " + table)
+	}
+	for place, change := range tracker.Follow(ctx, cowchangeset.Receipt{}) {
+		fmt.Println(place.Ordinal, place.Seq, change)
+		if place.Ordinal == 2 {
+			cancel() // or it would wait for more
+		}
+	}
+	// Output:
+	// 1 0 create users
+	// 2 0 create orders
+}
+
+func ExampleTracker_All() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	for _, table := range []string{"users", "orders"} {
+		tracker.Start(ctx)
+		tracker.Record("create " + table)
+	}
+	for ordinal, c := range tracker.All() {
+		fmt.Println(ordinal, c.Len(), c.IsSealed())
+	}
+	// Output:
+	// 1 1 true
+	// 2 1 false
+}
+
+// A process records into a journal and ends. The next one resumes where it was.
+func ExampleResume() {
+	dir, err := os.MkdirTemp("", "changes")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	config := func() cowchangeset.Config[string] {
+		j, err := journal.Open[string](filepath.Join(dir, "journal"), journal.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return cowchangeset.Config[string]{Store: j}
+	}
+
+	first := config()
+	tracker, _ := cowchangeset.Resume(ctx, first) // which is empty
+	tracker.Start(ctx)
+	tracker.Record("create table") // durable when it returns
+	first.Store.(*journal.Journal[string]).Close()
+
+	second := config()
+	tracker, err = cowchangeset.Resume(ctx, second)
+	plan, open := tracker.Current()
+	fmt.Println(plan.Len(), "change, open:", open, err)
+	receipt, err := tracker.Record("create index")
+	fmt.Println(receipt.Ordinal, receipt.Seq, err)
+	second.Store.(*journal.Journal[string]).Close()
+	// Output:
+	// 1 change, open: true <nil>
+	// 1 1 <nil>
+}
+
+// With Async, Record does not wait for the store, and Flush does.
+func ExampleTracker_Flush() {
+	dir, err := os.MkdirTemp("", "changes")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	j, err := journal.Open[string](filepath.Join(dir, "journal"), journal.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer j.Close()
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{Store: j, Async: true})
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	for range 3 {
+		tracker.Record("insert row")
+	}
+	fmt.Println(tracker.Flush(ctx), plan.Durable())
+	// Output: <nil> 3
+}
+
+// While the store hangs, Async takes no more than MaxBacklog entries.
+func ExampleConfig_maxBacklog() {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
+		Store: hanging{}, Async: true, MaxBacklog: 1000, RejectWhenFull: true, StoreTimeout: time.Millisecond,
+	})
+	plan, _ := tracker.Start(context.Background())
+	for {
+		if _, err := tracker.Record("insert row"); err != nil {
+			fmt.Println("no more than 1000 entries:", plan.Len() <= 1000, err)
+			break
+		}
+	}
+	// Output: no more than 1000 entries: true cowchangeset: store is too far behind
+}
+
+// hanging is a store that starts changesets, and takes no entries.
+type hanging struct{}
+
+func (hanging) Start(context.Context, cowchangeset.Header) error { return nil }
+
+func (hanging) Append(ctx context.Context, _ string, _ []cowchangeset.Entry[string]) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Seal(context.Context, string, cowchangeset.Manifest) error { return nil }
+
+func (hanging) Abort(context.Context, string, string) error { return nil }
+
+func ExampleTracker_Prune() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	for range 5 {
+		plan, _ := tracker.Start(ctx)
+		tracker.Record("insert row")
+		plan.Apply(ctx, func(context.Context, cowchangeset.Final[string]) error { return nil })
+	}
+	fmt.Println("forgot", tracker.Prune(2), "of 5, kept", len(tracker.IDs()))
+	latest, _ := tracker.Current()
+	fmt.Println("the latest is still number", latest.Ordinal())
+	// Output:
+	// forgot 3 of 5, kept 2
+	// the latest is still number 5
 }

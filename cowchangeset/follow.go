@@ -5,19 +5,13 @@ import (
 	"iter"
 )
 
-// Follow yields the entries with a Seq of at least from, in order and with their Seq:
-// those that there are, and then each that comes, until the changeset is sealed and all
-// have been yielded, or until ctx is done. It does not poll: it sleeps while nothing
-// comes. Each loop begins anew.
+// Follow yields the entries with a Seq of at least from, in order: those that there are,
+// and then each that comes, until the changeset is sealed or ctx is done. It sleeps while
+// nothing comes: to end it then, end ctx.
 //
-// Follow cuts the changeset whenever something has come, as Entries does; so do not
-// follow large batches with many loops. Finding the first entry takes time in
-// proportion to from. With a Store, Follow may yield an entry before the store has it;
-// see Durable. It reads what Resume has left in the store as Entries does. Follow panics
-// if ctx is nil.
-//
-// A loop body does not run while Follow sleeps, so that it cannot break out then, and
-// neither can the stop function of an iter.Pull: to end a Follow at any time, end ctx.
+// Follow cuts the changeset whenever something has come: do not follow large batches with
+// many loops. It may yield an entry before the Store has it. It reads what Resume has left
+// in the store as Entries does. Follow panics if ctx is nil.
 //
 // Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
@@ -26,7 +20,7 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 	return func(yield func(uint64, E) bool) {
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
-			m := c.cut() // LP(Follow)
+			m := c.log.cut() // LP(Follow)
 			if m.left {
 				if _, err := c.walk(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }); err != nil && ctx.Err() == nil {
 					panic(err)
@@ -45,16 +39,10 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 	}
 }
 
-// Follow yields the entries from a place on, in order and each with its receipt, until
-// ctx is done. It begins with the entries that there are, from from.Seq on in the
-// changeset with from.Ordinal, and all in later ones. Then it yields each that comes,
-// in later changesets too.
-//
-// To go on behind a receipt, add 1 to its Seq. The zero Receipt, or any place before
-// the first changeset that Prune has not forgotten, means that changeset. A loop that
-// has begun also yields what is forgotten meanwhile. Each loop begins anew.
-//
-// See Changeset.Follow for how it sleeps and its costs. Follow panics if ctx is nil.
+// Follow yields the entries from a place on, in order and each with its receipt, also
+// those of later changesets, until ctx is done; see Changeset.Follow. It begins with
+// from.Seq in the changeset with from.Ordinal: to go on behind a receipt, add 1 to its
+// Seq. The zero Receipt, or any place that Prune has forgotten, means the first changeset.
 //
 // Follow is blocking: it waits for entries, Starts or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.

@@ -12,7 +12,7 @@ import (
 // decides every slot below n: it waits a moment for writers in between, and
 // then kills their slots, which sends them to later ones.
 //
-// No user code runs between reservation and publication. Init makes it usable.
+// No user code runs between reservation and publication. See newChangeset.
 type log[E any] struct {
 	// closed goes from false to true once the log is sealed, by any goroutine that has
 	// seen the seal bit. It may lag: the reservation word is the truth. It spares
@@ -26,7 +26,7 @@ type log[E any] struct {
 
 	watch atomics.Waker // for Follow loops that wait for an entry or the seal
 
-	// Cuts and loops read the following fields, in the second cache line.
+	// Cuts and loops read the following fields, which fill the second cache line.
 
 	// decided goes from nil to a cut, and to cuts that come further, by the CAS of
 	// whoever made them; at last to the final cut.
@@ -38,7 +38,6 @@ type log[E any] struct {
 
 	// over goes from nil to the event of the seal, once, by a call of Sealed.
 	over atomics.Pointer[atomics.Event]
-	_    [atomics.CacheLineSize - 56]byte
 
 	// reserved counts the slots given away, by additions of writers, and has the sealed
 	// bit, set by Seal and Start. Additions that return the bit reserve nothing, so
@@ -51,7 +50,13 @@ type log[E any] struct {
 type chunk[E any] struct {
 	base  uint64
 	slots []slot[E]
-	next  atomics.Pointer[chunk[E]] // nil, then for ever, by CAS of any: the next one or, if the log ends here, c itself
+
+	// late is the index whose writer appends the next chunk, after its own entry. It
+	// completes 7/8, so that the chunk is ready in time. It is a single slot, so that not
+	// every writer that reaches the end at once allocates one.
+	late uint64
+
+	next atomics.Pointer[chunk[E]] // nil, then for ever, by CAS of any: the next one or, if the log ends here, c itself
 }
 
 // Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
@@ -66,7 +71,8 @@ func maxChunk() int { return atomics.Limit(256, 4) }
 // leave idle behind them: 39 behind 256 slots of 32 bytes with a pointer.
 func newChunk[E any](base uint64, n int) *chunk[E] {
 	slots := slices.Grow([]slot[E](nil), n)
-	return &chunk[E]{base: base, slots: slots[:cap(slots)]}
+	slots = slots[:cap(slots)]
+	return &chunk[E]{base: base, slots: slots, late: base + uint64(len(slots)-len(slots)/8-1)}
 }
 
 // slot holds one entry. The writer that reserved the slot writes the value, before the
@@ -82,10 +88,6 @@ func (s *slot[E]) cas(old, new slotState) bool {
 	return s.state.CompareAndSwap(uint64(old), uint64(new))
 }
 
-func (l *log[E]) init() {
-	l.tail.Store(&l.head)
-}
-
 // append adds e and returns its index, or false if the log is sealed.
 func (l *log[E]) append(e E) (uint64, bool) {
 	for {
@@ -93,12 +95,14 @@ func (l *log[E]) append(e E) (uint64, bool) {
 		if !ok {
 			return 0, l.afterSeal(c)
 		}
-		s := c.at(i)
-		if s == nil {
+		var s *slot[E]
+		if o := i - c.base; o < uint64(len(c.slots)) {
+			s = &c.slots[o]
+		} else {
 			s = l.slot(c, i)
 		}
 		if s != nil && s.put(e) {
-			if i == c.late() {
+			if i == c.late {
 				c.prepare()
 			}
 			l.watch.Wake()
@@ -155,7 +159,7 @@ func (l *log[E]) afterSeal(c *chunk[E]) bool {
 // killed.
 func (s *slot[E]) put(e E) bool {
 	s.value = e
-	if s.cas(vacant, spanning(published, 1)) {
+	if s.state.CompareAndSwap(uint64(vacant), uint64(single)) {
 		return true
 	}
 	var zero E
@@ -206,21 +210,13 @@ func (l *log[E]) wipe(c *chunk[E], i uint64, k int) {
 	}
 }
 
-// at returns slot i, which is not before c, or nil if it is beyond c.
-func (c *chunk[E]) at(i uint64) *slot[E] {
-	if o := i - c.base; o < uint64(len(c.slots)) {
-		return &c.slots[o]
-	}
-	return nil
-}
-
 // slot returns slot i, which is reserved and not before c, or nil if the log
 // ended before it.
 func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
 	if c = l.find(c, i, true); c == nil {
 		return nil
 	}
-	return c.at(i)
+	return &c.slots[i-c.base]
 }
 
 // find returns the chunk that holds slot i, which is reserved and not before c. Where
@@ -232,7 +228,7 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 		if next == nil {
 			next = c // the end
 			if grow {
-				next = c.after()
+				next = c.after(c.base + uint64(len(c.slots)))
 			}
 			next = c.next.Install(next) // or another's, which is as good
 		}
@@ -247,23 +243,291 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 	return c
 }
 
-// late is the slot whose writer appends the next chunk, after its own entry. It
-// completes 7/8, so that the chunk is ready in time. It is a single slot, so that not
-// every writer that reaches the end at once allocates one.
-func (c *chunk[E]) late() uint64 {
-	n := uint64(len(c.slots))
-	return c.base + n - n/8 - 1
-}
-
 // prepare appends the next chunk if it does not exist yet.
 func (c *chunk[E]) prepare() {
 	if c.next.Load() == nil {
-		c.next.CompareAndSwap(nil, c.after())
+		c.next.CompareAndSwap(nil, c.after(c.base+uint64(len(c.slots))))
 	}
 }
 
-// after returns a new chunk to follow c.
-func (c *chunk[E]) after() *chunk[E] {
-	n := len(c.slots)
-	return newChunk[E](c.base+uint64(n), min(max(2*n, firstChunk()), maxChunk()))
+// after returns a new chunk to follow c, from base on.
+func (c *chunk[E]) after(base uint64) *chunk[E] {
+	return newChunk[E](base, min(max(2*len(c.slots), firstChunk()), maxChunk()))
+}
+
+// slotState is the one mutable word of a log's slot:
+//
+//	 63                                          2   1    0
+//	+----------------------------------------------+--------+
+//	|                     span                     |  kind  |
+//	+----------------------------------------------+--------+
+//
+// Span is the number of consecutive slots, this one first, whose outcome the word
+// tells; their own words are not looked at. It is 1 but for batches. A batch
+// that is killed gives up its span: its slots are killed one by one.
+//
+//	vacant ─┬─────────────────┬─> published(span)
+//	        ├─> pending(span) ┤
+//	        └─────────────────┴─> dead
+//
+// Published and dead are final: such a slot is decided. The zero word is
+// vacant.
+type slotState uint64
+
+const (
+	vacant    slotState = iota // nothing published; perhaps not even reserved
+	pending                    // a batch is being copied in
+	published                  // the slots hold entries, visible to all
+	killed                     // a cut gave up on the writer, which goes elsewhere
+
+	kindMask  = 1<<spanShift - 1
+	spanShift = 2
+
+	single = published | 1<<spanShift
+	dead   = killed | 1<<spanShift
+)
+
+func spanning(kind slotState, span uint64) slotState { return kind | slotState(span<<spanShift) }
+
+func (s slotState) kind() slotState { return s & kindMask }
+
+func (s slotState) span() uint64 { return uint64(s >> spanShift) }
+
+func (s slotState) decided() bool { return s.kind() >= published }
+
+// sealed is the top bit of a log's reservation word; the bits below it count
+// reserved slots. One word for both makes every reservation tell whether it
+// came before the seal.
+const sealed = 1 << 63
+
+// maxBatch keeps the count away from the sealed bit, although entries without a
+// size could fill any batch: each call adds no more than this after the seal,
+// or before it without making as many slots.
+const maxBatch = 1 << 40
+
+// seal ends reservations, if nobody has done so yet.
+func (l *log[E]) seal() {
+	if !l.closed.Load() {
+		l.reserved.Or(sealed) // LP(Seal, Start): the first to set the bit
+		l.publishSeal()
+	}
+}
+
+// open reports whether the log accepts entries.
+func (l *log[E]) open() bool {
+	if l.reserved.Load()&sealed == 0 {
+		return true
+	}
+	if !l.closed.Load() {
+		l.publishSeal()
+	}
+	return false
+}
+
+// publishSeal finishes a seal. Any goroutine that sees the bit does so, so that it does not
+// depend on the one that set it.
+func (l *log[E]) publishSeal() {
+	if e := l.over.Load(); e != nil {
+		e.TryFire()
+	}
+	l.watch.Wake()
+	l.closed.Store(true) // after the events: whoever sees this has nothing left to do
+}
+
+// sealing returns the event of the seal. It may make the event after publishSeal has
+// looked for it; but then it sees the bit afterwards, and fires the event itself.
+func (l *log[E]) sealing() *atomics.Event {
+	e := l.over.Load()
+	if e == nil {
+		made := atomics.MakeEvent()
+		e = l.over.Install(&made)
+	}
+	if !l.open() { // LP(Sealed)
+		e.TryFire()
+	}
+	return e
+}
+
+// cut is a cut through a log: all slots below n, which are decided. It is
+// immutable.
+type cut[E any] struct {
+	n     uint64
+	live  int       // entries published below n
+	chunk *chunk[E] // one that does not start after n; of a final cut the first one, or nil if n is 0
+	final bool      // the log is sealed, and every entry in it is below n
+	left  bool      // the entries were left in the store, and are in no chunk of the log
+}
+
+// missing reports whether the entries are in the store only.
+func (m *cut[E]) missing() bool { return m.left && m.chunk == nil }
+
+// cut returns a cut of all slots reserved so far, decided. Once the log is
+// sealed, that is the final cut, the same for all, and the seal is finished.
+func (l *log[E]) cut() *cut[E] {
+	for {
+		from := cut[E]{chunk: &l.head}
+		m := l.decided.Load()
+		if m != nil {
+			if m.final {
+				return m // whoever made it has finished the seal
+			}
+			from = *m
+		}
+		n := l.reserved.Load() // LP(cut)
+		last := n&sealed != 0
+		n &^= sealed
+		if last && !l.closed.Load() {
+			l.publishSeal()
+		}
+		if m != nil && n == m.n && !last {
+			return m
+		}
+		next := l.decide(from, n, last)
+		if l.decided.CompareAndSwap(m, next) || !last {
+			return next
+		}
+		// Another cut came further. The final cut must be one for all.
+	}
+}
+
+// decide returns the cut at n, going on from m. It decides slots in order, from one
+// reservation's first slot to the next one's: n is a boundary too.
+//
+// The last cut of a sealed log may have an n past the last reservation. It ends the
+// list of chunks there, and appends no chunks that nobody needs.
+func (l *log[E]) decide(m cut[E], n uint64, last bool) *cut[E] {
+	c, i, live := m.chunk, m.n, m.live
+	var writers spinWait
+	for i < n {
+		if i-c.base >= uint64(len(c.slots)) {
+			if t := l.tail.Load(); t.base > c.base && t.base <= i {
+				c = t // rather than walk along a batch
+			}
+			holder := l.find(c, i, !last)
+			if holder == nil {
+				break // nothing will be published from here on
+			}
+			c = holder
+		}
+		s := c.slots[i-c.base].decide(&writers)
+		if s.kind() == published {
+			live += int(s.span())
+		}
+		i += s.span()
+	}
+	if last {
+		if c = nil; i > 0 {
+			c = l.head.next.Load()
+		}
+	}
+	return &cut[E]{n: i, live: live, chunk: c, final: last}
+}
+
+// decide returns the slot's state once that is final. It makes it final when the
+// writers' time is up.
+func (s *slot[E]) decide(writers *spinWait) slotState {
+	granted := false
+	for {
+		now := s.load()
+		if now.decided() {
+			return now
+		}
+		if now.kind() == pending && !granted {
+			granted = true
+			writers.extend(now.span())
+		}
+		if writers.spin() {
+			continue // the writer is about to publish
+		}
+		if s.cas(now, dead) {
+			return dead
+		}
+		// The writer announced its batch, or published.
+	}
+}
+
+// position is a boundary between reservations: an index, and a chunk that does
+// not start after it.
+type position[E any] struct {
+	chunk *chunk[E]
+	i     uint64
+}
+
+func (l *log[E]) start() position[E] { return position[E]{&l.head, 0} }
+
+// walk yields indices and entries from p up to the boundary n, below which all
+// slots are decided. It returns n's position, or false if the loop has ended
+// before.
+func (p position[E]) walk(n uint64, yield func(uint64, E) bool) (position[E], bool) {
+	for p.i < n {
+		k, now := singles(p.run(n), p.i, yield)
+		p.i += k
+		if now == vacant {
+			return p, false
+		}
+		if now == single {
+			continue // with the next chunk
+		}
+		rest := p.i + now.span()
+		if now.kind() != published {
+			p.i = rest
+		}
+		for p.i < rest {
+			run := p.run(rest)
+			for j := range run {
+				if !yield(p.i, run[j].value) {
+					return p, false
+				}
+				p.i++
+			}
+		}
+	}
+	return p, true
+}
+
+// singles yields the entries of decided slots, the first of which has index i, while
+// each is an entry of its own. It returns their number, and the state of the first slot
+// that is not; or single if they all are; or vacant, the state of no decided slot, if
+// the loop has ended.
+//
+// Were it inlined, the compiler would reload the variables of walk after each entry:
+// 5.1 ns rather than 4.4, of which 3.4 are a loop over a slice.
+//
+//go:noinline
+func singles[E any](slots []slot[E], i uint64, yield func(uint64, E) bool) (uint64, slotState) {
+	for j := range slots {
+		s := &slots[j]
+		if now := s.load(); now != single {
+			return uint64(j), now
+		}
+		if !yield(i+uint64(j), s.value) {
+			return uint64(j), vacant
+		}
+	}
+	return uint64(len(slots)), single
+}
+
+// run returns slots from p on, which exist and are below n: those in one chunk, to
+// which it moves p's chunk.
+func (p *position[E]) run(n uint64) []slot[E] {
+	c := p.chunk
+	for p.i-c.base >= uint64(len(c.slots)) {
+		c = c.next.Load()
+	}
+	p.chunk = c
+	slots := c.slots[p.i-c.base:]
+	return slots[:min(uint64(len(slots)), n-p.i)]
+}
+
+// collect returns the entries of whole reservations from p on, below n: all of them, or
+// the first that are enough.
+func (p position[E]) collect(n uint64, enough int) (position[E], []Entry[E]) {
+	var entries []Entry[E]
+	for p.i < n && len(entries) < enough {
+		p, _ = p.walk(p.i+p.run(n)[0].load().span(), func(i uint64, e E) bool {
+			entries = append(entries, Entry[E]{i, e})
+			return true
+		})
+	}
+	return p, entries
 }

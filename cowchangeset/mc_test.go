@@ -3,9 +3,11 @@
 package cowchangeset_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -181,5 +183,145 @@ func TestReport_NaiveMisplacesChanges(t *testing.T) {
 func TestReport_TrackerMisplacesNothing(t *testing.T) {
 	for name, threads := range reported {
 		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, withOne, modelWithOne, threads, entries) })
+	}
+}
+
+// Whoever is refused is told what was decided, and not what was the case before.
+func TestAbortProtocols(t *testing.T) {
+	ctx := context.Background()
+	type world struct {
+		m        *mc.M
+		c        *cowchangeset.Changeset[int]
+		appliers int
+		applied  mc.Tally
+	}
+	apply := func(result error) func(*world) {
+		return func(w *world) {
+			err := w.c.Apply(ctx, func(context.Context, cowchangeset.Final[int]) error { return result })
+			switch {
+			case err == result:
+				if w.applied.Add(1); result == nil && w.c.Reason() != nil {
+					w.m.Failf("applied, and aborted")
+				}
+			case err == cowchangeset.ErrAborted && w.c.Reason() != nil:
+			case (err == cowchangeset.ErrApplying || err == cowchangeset.ErrApplied) && w.appliers > 1:
+			default:
+				w.m.Failf("Apply: %v", err)
+			}
+		}
+	}
+	abort := func(w *world) {
+		switch err := w.c.Abort(ctx, errDisk); {
+		case err == nil && w.c.Reason() == errDisk:
+		case err == cowchangeset.ErrApplying && w.appliers > 0:
+		case err == cowchangeset.ErrApplied && w.appliers > 0 && w.c.Applied() == cowchangeset.AllApplied:
+		default:
+			w.m.Failf("Abort: %v, because of %v", err, w.c.Reason())
+		}
+	}
+	for operations, tt := range map[string]struct {
+		cfg      mc.Config
+		appliers int
+		threads  []func(*world)
+	}{
+		"Apply ∥ Abort":                {mc.Config{}, 1, []func(*world){apply(nil), abort}},
+		"Apply(error) ∥ Abort":         {mc.Config{}, 1, []func(*world){apply(errDisk), abort}},
+		"Abort ∥ Abort":                {mc.Config{}, 0, []func(*world){abort, abort}},
+		"Apply(error) ∥ Abort ∥ Abort": {mc.Config{}, 1, []func(*world){apply(errDisk), abort, abort}},
+		"Apply ∥ Apply(error) ∥ Abort": {mc.Config{}, 2, []func(*world){apply(nil), apply(errDisk), abort}},
+		"Apply(error), Apply ∥ Abort":  {mc.Config{}, 1, []func(*world){func(w *world) { apply(errDisk)(w); apply(nil)(w) }, abort}},
+		"Apply(error), Abort ∥ Apply":  {mc.Config{}, 2, []func(*world){func(w *world) { apply(errDisk)(w); abort(w) }, apply(nil)}},
+	} {
+		t.Run(operations, func(t *testing.T) {
+			tt.cfg.Operations = operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				w := &world{m: m, appliers: tt.appliers}
+				w.c, _ = new(cowchangeset.Tracker[int]).Start(ctx)
+				w.c.Seal(ctx) // that is explored elsewhere
+				for _, do := range tt.threads {
+					m.Go(func() { do(w) })
+				}
+			})
+		})
+	}
+	t.Run("Abort ∥ Reason, Record", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Abort ∥ Reason, Record"}, func(m *mc.M) {
+			c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+			m.Go(func() { c.Abort(ctx, errDisk) })
+			m.Go(func() {
+				switch why := c.Reason(); why {
+				case nil:
+				case errDisk:
+					if _, err := c.Record(1); err != cowchangeset.ErrSealed {
+						m.Failf("recorded into what is aborted")
+					}
+				default:
+					m.Failf("aborted because of %v", why)
+				}
+			})
+		})
+	})
+}
+
+// What a cut costs does not depend on how much there is: it looks at what was
+// reserved since the last one, and takes as many steps with ten entries as with
+// ten million. Only one that begins in another chunk than the last cut takes one
+// more, to find that.
+func TestCutsCostTheSame(t *testing.T) {
+	type (
+		none     = struct{} // so that ten million take no more than their slots
+		tracker  = cowchangeset.Tracker[none]
+		sequence = func(func(uint64, none) bool)
+	)
+	begin := func(entries sequence) {
+		for range entries {
+			break
+		}
+	}
+	sizes := []int{10, 10_000_000}
+	if testing.Short() {
+		sizes[1] = 100_000
+	}
+	type state struct {
+		tr    *tracker
+		c     *cowchangeset.Changeset[none]
+		final cowchangeset.Final[none]
+	}
+	ops := []struct {
+		name string
+		op   func(*state)
+		cost mc.Cost
+	}{
+		{"the first Trail", func(s *state) { s.tr.Trail() }, mc.Cost{Loads: 10, RMWs: 1}},
+		{"Trail with nothing new", func(s *state) { s.tr.Trail() }, mc.Cost{Loads: 5}},
+		{"Len of a Trail", func(s *state) { s.tr.Trail().Len() }, mc.Cost{Loads: 5}},
+		{"Entries, the first", func(s *state) { begin(s.c.Entries()) }, mc.Cost{Loads: 4}},
+		{"Len", func(s *state) { s.c.Len() }, mc.Cost{Loads: 2}},
+		{"Follow, the first", func(s *state) { begin(s.c.Follow(context.Background(), 0)) }, mc.Cost{Loads: 4}},
+		{"Record", func(s *state) { s.tr.Record(none{}) }, mc.Cost{Loads: 4, RMWs: 2}},
+		{"a Trail with one new entry", func(s *state) { s.tr.Trail() }, mc.Cost{Loads: 6, RMWs: 1}},
+		{"Record, Trail", func(s *state) { s.tr.Record(none{}); s.tr.Trail() }, mc.Cost{Loads: 10, RMWs: 3}},
+		{"Seal", func(s *state) { s.final, _ = s.c.Seal(context.Background()) }, mc.Cost{Loads: 7, Stores: 1, RMWs: 2}},
+		{"Final.Len", func(s *state) { s.final.Len() }, mc.Cost{}},
+		{"Final.All, the first", func(s *state) { begin(s.final.All()) }, mc.Cost{Loads: 1}},
+		{"Seal again", func(s *state) { s.c.Seal(context.Background()) }, mc.Cost{Loads: 2}},
+		{"Trail after the Seal", func(s *state) { s.tr.Trail() }, mc.Cost{Loads: 4}},
+	}
+	for _, n := range sizes {
+		s := &state{tr: new(tracker)}
+		mc.Measure(func() { // with the limits of a normal build
+			s.c, _ = s.tr.Start(context.Background())
+			s.tr.RecordBatch(make([]none, n-1))
+			s.tr.Record(none{})
+		})
+		for _, x := range ops {
+			want := x.cost
+			if x.name == "the first Trail" && n > 16 {
+				want.Loads++ // of tail
+			}
+			if got := mc.Measure(func() { x.op(s) }); got != want {
+				t.Errorf("%d entries, %s: %v, want %v", n, x.name, got, want)
+			}
+		}
 	}
 }

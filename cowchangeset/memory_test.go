@@ -53,7 +53,7 @@ func inOrder(config cowchangeset.Config[int]) *cowchangeset.Tracker[int] {
 // forgetful is a memory that is a Pruner, and forgets all that it may.
 type forgetful struct {
 	*memory
-	before uint64 // as it was told
+	before uint64 // as it was told when Prune returned nil
 }
 
 // forgetting is kept, for a store that is a Pruner.
@@ -64,11 +64,10 @@ func forgetting(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *f
 }
 
 func (f *forgetful) Prune(ctx context.Context, before uint64) error {
-	return f.call(ctx, "Prune", "", fmt.Sprint(" ", before), func() error {
+	err := f.call(ctx, "Prune", "", fmt.Sprint(" ", before), func() error {
 		if before <= f.before {
 			f.mistake("Prune of %d after %d", before, f.before)
 		}
-		f.before = before
 		for len(f.order) > 0 && f.sets[f.order[0]].Ordinal < before {
 			if s := f.sets[f.order[0]]; !s.Sealed {
 				f.mistake("Prune of %d, which has %+v", before, s)
@@ -77,6 +76,12 @@ func (f *forgetful) Prune(ctx context.Context, before uint64) error {
 		}
 		return nil
 	})
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.before = before
+	}
+	return err
 }
 
 func newMemory() *memory {

@@ -1,6 +1,7 @@
 package cowchangeset
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"unsafe"
@@ -8,12 +9,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Slice is a copy-on-write slice: readers get real slices that never change,
-// and appending costs amortised constant time. The zero value is an empty
-// slice, ready to use. A Slice must not be copied after first use.
-//
-// Slices that a Slice hands out are read-only. Appending to one is harmless:
-// length equals capacity, so append copies.
+// Slice is a copy-on-write slice: readers get real slices that never change, and must not
+// write to them. The zero value is an empty slice, ready to use. A Slice must not be
+// copied after first use.
 type Slice[T any] struct {
 	_ atomics.NoCopy
 
@@ -48,11 +46,11 @@ func (a *array[T]) publish(w word, k uint64) bool {
 // no longer w.
 func (a *array[T]) freeze(w word) bool { return w&frozen != 0 || a.cas(w, w|frozen) }
 
-// Load returns the current contents, with length equal to capacity. The caller must not
-// write to them. Load costs two atomic loads and no copy.
+// Load returns the current contents, with length equal to capacity, so that appending to
+// them copies. It costs two atomic loads and no copy.
 //
-// Load is wait-free. It takes effect when the length is read or, if the array was
-// replaced before that, at the replacement.
+// Load is wait-free. It takes effect when the length is read or, if the array was replaced
+// before that, at the replacement.
 func (s *Slice[T]) Load() []T {
 	a := s.arr.Load()
 	if a == nil {
@@ -89,10 +87,9 @@ func (s *Slice[T]) All() iter.Seq2[int, T] {
 	}
 }
 
-// Append adds copies of items at the end, next to each other, and returns the index of
-// the first one. Without items it changes nothing and returns the length. It allocates
-// only when the array is full, or when it goes past an appender that is stuck halfway;
-// both copy the array, and at most double it.
+// Append adds copies of items at the end, next to each other, and returns the index of the
+// first one, or the length if there are none. It copies the array only when that is full,
+// or to go past an appender that is stuck halfway.
 //
 // Append is lock-free. It takes effect when the new length is published.
 func (s *Slice[T]) Append(items ...T) int {
@@ -151,12 +148,9 @@ func grown[T any](a *array[T], n uint64, more []T) *array[T] {
 	return b
 }
 
-// Update replaces the contents by the result of fn. Fn must not write to its argument;
-// it may return it, a part of it, or append to it. The result belongs to the Slice
-// afterwards and must not be written to.
-//
-// Fn runs on the caller's goroutine, and again whenever another change came first. It
-// should be pure, and must not itself keep changing this Slice. If it panics or calls
+// Update replaces the contents by the result of fn, which belongs to the Slice afterwards.
+// Fn must not write to its argument; it may return it, a part of it, or append to it. Fn
+// runs again whenever another change came first: it should be pure. If it panics or calls
 // runtime.Goexit, nothing changes. Update panics if fn is nil.
 //
 // Update is lock-free. It takes effect when the array is replaced.
@@ -173,13 +167,12 @@ func (s *Slice[T]) Update(fn func(old []T) []T) {
 	}
 }
 
-// CompareAndSwap replaces the contents by items if nothing changed since the
-// snapshot old was taken, and reports whether it did. Items belong to the
-// Slice afterwards and must not be written to. A snapshot of another Slice
-// never matches; the zero Snapshot matches a Slice that was never changed.
+// CompareAndSwap replaces the contents by items, which belong to the Slice afterwards, if
+// nothing changed since the snapshot old was taken, and reports whether it did. The zero
+// Snapshot matches a Slice that was never changed.
 //
-// CompareAndSwap is lock-free. It takes effect when the array is replaced, or
-// when the version is read and differs.
+// CompareAndSwap is lock-free. It takes effect when the array is replaced, or when the
+// version is read and differs.
 func (s *Slice[T]) CompareAndSwap(old Snapshot[T], items []T) bool {
 	if old.of != nil && old.of != s {
 		return false
@@ -244,3 +237,125 @@ func (s Snapshot[T]) All() iter.Seq2[int, T] { return slices.All(s.items) }
 // Version tells snapshots of one Slice apart: it starts at 0, and each change
 // makes it larger, an Append by the number of items and any other by 1.
 func (s Snapshot[T]) Version() uint64 { return s.version }
+
+// word is the one mutable word of a Slice's array:
+//
+//	 63                                   2        1         0
+//	+--------------------------------------+--------+---------+
+//	|                length                | frozen | claimed |
+//	+--------------------------------------+--------+---------+
+//
+// Length is the number of published items. Claimed: one Append owns the items
+// from length on. Frozen: the length is final, and the claim, if any, is void.
+type word uint64
+
+const (
+	claimed word = 1 << iota
+	frozen
+	lengthShift = iota
+)
+
+// lengthWord panics if a word has no room for n: only items without a size can
+// be so many. Nobody has claimed anything when it does.
+func lengthWord(n uint64) word {
+	if n>>(64-lengthShift) != 0 {
+		panic("cowchangeset: a Slice cannot have 2^62 items")
+	}
+	return word(n << lengthShift)
+}
+
+func (w word) length() uint64 { return uint64(w >> lengthShift) }
+
+// Set replaces the item at index i by v, in a copy of the contents. It panics if there is
+// no item at i when it takes effect. If others delete items, that may not be the item that
+// the caller has seen: use Update or CompareAndSwap.
+//
+// Set is lock-free. It takes effect when the array is replaced or, if it panics, as Load
+// does.
+func (s *Slice[T]) Set(i int, v T) {
+	s.edit("Set", i, func(old []T) []T { // LP(Set): in edit
+		items := make([]T, len(old))
+		copy(items, old)
+		items[i] = v
+		return items
+	})
+}
+
+// Delete removes the item at index i, in a copy of the contents; see Set. The Slice does
+// not keep the item alive, but results of Load and Snapshot do.
+//
+// Delete is lock-free. It takes effect when the array is replaced or, if it panics, as
+// Load does.
+func (s *Slice[T]) Delete(i int) {
+	s.edit("Delete", i, func(old []T) []T { // LP(Delete): in edit
+		items := make([]T, len(old)-1)
+		copy(items[copy(items, old[:i]):], old[i+1:])
+		return items
+	})
+}
+
+// edit replaces the contents by the result of change. Change must copy, and is no
+// user's function: it runs on an array that is frozen.
+func (s *Slice[T]) edit(op string, i int, change func(old []T) []T) {
+	var others spinWait
+	for {
+		var w word
+		a := s.arr.Load()
+		if a != nil {
+			w = a.load()
+		}
+		n := w.length()
+		if uint64(i) >= n { // LP(Set, Delete): a panic, at the load of w or the earlier replacement of a
+			panic(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, n))
+		}
+		// Freeze first, then copy: after a copy that came first, the word could have
+		// moved each time.
+		if s.hold(a, w, &others) &&
+			s.arr.CompareAndSwap(a, exact(a.version+n+1, change(a.items[:n:n]))) { // LP(Set, Delete)
+			return
+		}
+		// The word moved, its owner may be about to move it, or another write
+		// replaced the array.
+	}
+}
+
+// Clip gives back memory that holds no items: room for appends, and the rest of an array
+// of which Update kept a part. It copies the contents.
+//
+// Clip is lock-free. It takes effect when the array is replaced or, if it is as small as
+// can be, when it is loaded.
+func (s *Slice[T]) Clip() {
+	var others spinWait
+	for {
+		a := s.arr.Load() // LP(Clip): nothing to give back
+		if a == nil || a.exact {
+			return
+		}
+		w := a.load()
+		n := w.length()
+		if s.hold(a, w, &others) {
+			items := make([]T, n)
+			copy(items, a.items)
+			if s.arr.CompareAndSwap(a, exact(a.version+n, items)) { // LP(Clip)
+				return
+			}
+		}
+		// As in edit.
+	}
+}
+
+// hold freezes a at w, after waiting for the goroutines that have claimed or frozen it.
+// It fails if they may be about to do something, or the word is no longer w.
+func (s *Slice[T]) hold(a *array[T], w word, others *spinWait) bool {
+	if w&(claimed|frozen) != 0 && others.spin() {
+		return false
+	}
+	return a.freeze(w)
+}
+
+// exact returns an array, without room, of items that no other array shares.
+func exact[T any](version uint64, items []T) *array[T] {
+	a := adopted(version, items)
+	a.exact = true
+	return a
+}

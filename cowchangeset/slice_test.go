@@ -4,10 +4,13 @@ package cowchangeset_test
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -352,5 +355,603 @@ func TestSliceTooLong(t *testing.T) {
 	}
 	if s.Snapshot().Version() != before.Version() || s.Append(nothing{}) != len(many) {
 		t.Error("a change that panicked changed something")
+	}
+}
+
+// wantVersion checks how many changes there have been.
+func wantVersion[T any](t *testing.T, s *cowchangeset.Slice[T], want uint64) {
+	t.Helper()
+	if v := s.Snapshot().Version(); v != want {
+		t.Fatalf("version %d, want %d", v, want)
+	}
+}
+
+func TestSliceSet(t *testing.T) {
+	var s cowchangeset.Slice[string]
+	s.Append("a", "b", "c")
+	before := s.Load()
+	s.Set(0, "A")
+	s.Set(2, "C")
+	s.Set(2, "C") // a change, though to the same
+	wantItems(t, &s, "A", "b", "C")
+	wantVersion(t, &s, 6)
+	s.Append("d")
+	wantItems(t, &s, "A", "b", "C", "d")
+	if !slices.Equal(before, []string{"a", "b", "c"}) {
+		t.Errorf("an earlier load became %v", before)
+	}
+}
+
+func TestSliceDelete(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(0, 1, 2, 3, 4)
+	before := s.Load()
+	s.Delete(4)
+	wantItems(t, &s, 0, 1, 2, 3)
+	s.Delete(0)
+	wantItems(t, &s, 1, 2, 3)
+	s.Delete(1)
+	wantItems(t, &s, 1, 3)
+	s.Append(5)
+	wantItems(t, &s, 1, 3, 5)
+	for range 3 {
+		s.Delete(0)
+	}
+	wantItems(t, &s)
+	wantVersion(t, &s, 5+3+1+3)
+	s.Append(6)
+	wantItems(t, &s, 6)
+	if !slices.Equal(before, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("an earlier load became %v", before)
+	}
+}
+
+func TestSliceEditsOutOfRange(t *testing.T) {
+	for _, n := range []int{0, 1, 3} {
+		var never, s cowchangeset.Slice[int]
+		s.Append(make([]int, n)...)
+		s.Update(slices.Clone[[]int])
+		s.Append()
+		slices := []*cowchangeset.Slice[int]{&s}
+		if n == 0 {
+			slices = append(slices, &never)
+		}
+		for _, s := range slices {
+			version := s.Snapshot().Version()
+			for _, i := range []int{-1, math.MinInt, n, n + 1, math.MaxInt} {
+				for op, f := range map[string]func(){"Set": func() { s.Set(i, 9) }, "Delete": func() { s.Delete(i) }} {
+					want := fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, n)
+					if p := mustPanic(t, f); p != want {
+						t.Errorf("got %q, want %q", p, want)
+					}
+				}
+			}
+			wantItems(t, s, make([]int, n)...)
+			wantVersion(t, s, version)
+		}
+	}
+}
+
+// A panic leaves nothing behind that later writers would wait for.
+func TestSliceEditThatPanicsHoldsNothing(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(1)
+	room := s.Cap()
+	mustPanic(t, func() { s.Set(1, 2) })
+	mustPanic(t, func() { s.Delete(1) })
+	s.Append(2)
+	wantItems(t, &s, 1, 2)
+	if s.Cap() != room {
+		t.Error("the array was frozen for nothing")
+	}
+}
+
+func TestSliceClip(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Clip()
+	wantItems(t, &s)
+	wantVersion(t, &s, 0)
+	s.Append(1, 2, 3)
+	s.Append(4, 5)
+	old, before := s.Snapshot(), s.Load()
+	if s.Cap() == 5 {
+		t.Fatal("there is no room to give back")
+	}
+	s.Clip()
+	if s.Cap() != 5 {
+		t.Errorf("room for %d items", s.Cap())
+	}
+	wantItems(t, &s, 1, 2, 3, 4, 5)
+	wantVersion(t, &s, 5)
+	if !slices.Equal(before, s.Load()) || &before[0] == &s.Load()[0] {
+		t.Error("the contents were not copied")
+	}
+	clipped := &s.Load()[0]
+	if s.Clip(); clipped != &s.Load()[0] {
+		t.Error("what was clipped already was copied again")
+	}
+	if !s.CompareAndSwap(old, []int{6}) { // nothing has changed since
+		t.Error("a snapshot from before the Clip does not match")
+	}
+	s.Append(7)
+	wantItems(t, &s, 6, 7)
+	s.Update(func([]int) []int { return nil })
+	s.Clip()
+	wantItems(t, &s)
+	wantVersion(t, &s, 8)
+}
+
+// Set and Delete leave nothing for Clip to do.
+func TestSliceEditsAreExact(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(1, 2, 3)
+	for name, edit := range map[string]func(){"Set": func() { s.Set(0, 7) }, "Delete": func() { s.Delete(2) }} {
+		s.Append(9, 9, 9, 9)
+		edit()
+		first := &s.Load()[0]
+		if s.Clip(); s.Cap() != s.Len() || first != &s.Load()[0] {
+			t.Errorf("%s: room for %d items behind %d, copied: %v", name, s.Cap()-s.Len(), s.Len(), first != &s.Load()[0])
+		}
+	}
+}
+
+// What a part of an array keeps alive goes with Clip, as what was deleted or
+// replaced goes by itself.
+func TestSliceKeepsNothingAlive(t *testing.T) {
+	type big struct{ _ [1 << 16]byte }
+	var freed atomic.Int64
+	item := func() *big {
+		b := new(big)
+		runtime.AddCleanup(b, func(struct{}) { freed.Add(1) }, struct{}{})
+		return b
+	}
+	var s cowchangeset.Slice[*big]
+	s.Append(item(), item(), item(), item(), item())
+	for _, tt := range []struct {
+		name string
+		do   func()
+		want int64
+	}{
+		{"Delete of the last", func() { s.Delete(4) }, 1},
+		{"Delete of the first", func() { s.Delete(0) }, 2},
+		{"Set", func() { s.Set(0, nil) }, 3},
+		{"Update and Clip", func() { s.Update(func(old []*big) []*big { return old[:1] }); s.Clip() }, 5},
+		{"Delete of all, and Append", func() { s.Set(0, item()); s.Delete(0); s.Append(nil) }, 6},
+	} {
+		tt.do()
+		for range 100 {
+			if runtime.GC(); freed.Load() >= tt.want {
+				break
+			}
+			runtime.Gosched()
+		}
+		if freed.Load() != tt.want {
+			t.Errorf("after %s: %d items are gone, want %d", tt.name, freed.Load(), tt.want)
+		}
+	}
+	runtime.KeepAlive(&s)
+}
+
+// Edits of single items, and of the room, pass by writers that have stalled. The later
+// steps of these harm nothing.
+func TestSliceEditsPassStalledWriters(t *testing.T) {
+	for name, tt := range map[string]struct {
+		edit func(*cowchangeset.Slice[int])
+		want []int
+	}{
+		"Set":    {func(s *cowchangeset.Slice[int]) { s.Set(1, 7) }, []int{1, 7}},
+		"Delete": {func(s *cowchangeset.Slice[int]) { s.Delete(0) }, []int{2}},
+		"Clip":   {func(s *cowchangeset.Slice[int]) { s.Clip() }, []int{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s cowchangeset.Slice[int]
+			s.Append(1, 2)
+			before := s.Load()
+			finish := s.AppendClaim(-1)
+			tt.edit(&s)
+			if finish() {
+				t.Error("the stalled append was published after all")
+			}
+			wantItems(t, &s, tt.want...)
+			s.Append(3, 4, 5) // with room behind them
+			s.Freeze()
+			s.Append(6)
+			s.Freeze()
+			tt.edit(&s)
+			want := map[string][]int{"Set": {1, 7, 3, 4, 5, 6}, "Delete": {3, 4, 5, 6}, "Clip": {1, 2, 3, 4, 5, 6}}[name]
+			wantItems(t, &s, want...)
+			if !slices.Equal(before, []int{1, 2}) {
+				t.Errorf("an earlier load became %v", before)
+			}
+		})
+	}
+}
+
+// A Set gets through a stream of appends, which an Update might not: each
+// append has it copy again.
+func TestSliceSetAmongAppends(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(make([]int, 1<<16)...)
+	var stop atomic.Bool
+	crew := newCrew()
+	for range 2 {
+		crew.add(func() {
+			for !stop.Load() && s.Len() < 1<<22 {
+				s.Append(-1)
+			}
+		})
+	}
+	crew.add(func() {
+		defer stop.Store(true)
+		for i := range 50 {
+			s.Set(i, i+1)
+			s.Clip()
+		}
+	})
+	crew.run()
+	for i, v := range s.Load() {
+		if want := i + 1; i < 50 && v != want || i >= 1<<16 && v != -1 {
+			t.Fatalf("item %d is %d", i, v)
+		}
+	}
+}
+
+// What users of other copy-on-write and append-only containers have reported;
+// DESIGN.md says who.
+
+// The backing array of one version is written to by a later one.
+func TestT1_OldVersionsNeverChange(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	seed := maphash.MakeSeed()
+	sum := func(items []int) uint64 {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		maphash.WriteComparable(&h, len(items))
+		for _, v := range items {
+			maphash.WriteComparable(&h, v)
+		}
+		return h.Sum64()
+	}
+	type version struct {
+		items []int
+		sum   uint64
+	}
+	var versions []version
+	random := rand.New(rand.NewPCG(1, 2))
+	for k := range 2000 {
+		switch n := s.Len(); random.IntN(9) {
+		case 0:
+			s.Update(func(old []int) []int { return append(old, k, k) })
+		case 1:
+			s.Update(func(old []int) []int { return old[:n-n/8] })
+		case 2:
+			s.CompareAndSwap(s.Snapshot(), s.Load())
+		case 3:
+			s.Clip()
+		case 4, 5:
+			if n > 0 {
+				s.Set(random.IntN(n), -k)
+			}
+		case 6:
+			if n > 0 {
+				s.Delete(random.IntN(n))
+			}
+		default:
+			s.Append(slices.Repeat([]int{k}, random.IntN(9))...)
+		}
+		items := s.Load()
+		versions = append(versions, version{items, sum(items)})
+	}
+	for i, v := range versions {
+		if sum(v.items) != v.sum {
+			t.Fatalf("version %d has changed", i)
+		}
+	}
+}
+
+// Nil and zero items are taken for places where there is none.
+func TestT2_NilAndZeroItems(t *testing.T) {
+	var pointers cowchangeset.Slice[*int]
+	pointers.Append(nil, nil)
+	pointers.Append(new(int))
+	pointers.Append(nil)
+	pointers.Set(2, nil)
+	pointers.Delete(0)
+	pointers.Clip()
+	wantItems(t, &pointers, nil, nil, nil)
+	n := 0
+	for i, p := range pointers.All() {
+		if i != n || p != nil {
+			t.Errorf("item %d is %v", i, p)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d items in a loop", n)
+	}
+
+	var errs cowchangeset.Slice[error]
+	errs.Update(func(old []error) []error { return append(old, nil) })
+	errs.Append(nil)
+	wantItems(t, &errs, nil, nil)
+	var strings cowchangeset.Slice[string]
+	strings.Append("", "")
+	strings.Set(1, "")
+	wantItems(t, &strings, "", "")
+	var nothing cowchangeset.Slice[struct{}]
+	nothing.Append(struct{}{}, struct{}{}, struct{}{})
+	nothing.Delete(1)
+	nothing.Set(1, struct{}{})
+	nothing.Clip()
+	wantItems(t, &nothing, struct{}{}, struct{}{})
+}
+
+// A reader appends to what it was given, and two such readers, or a reader and
+// a writer, share the array behind it.
+func TestT3_ReadersAppend(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	crew := newCrew()
+	for r := range 3 {
+		crew.add(func() {
+			for k := range 300 {
+				items := s.Load()
+				n := len(items)
+				items = append(items, -r, -k)
+				stumble()
+				if items[n] != -r || items[n+1] != -k {
+					t.Errorf("reader %d appended %d, and has %v", r, k, items[n:])
+				}
+			}
+		})
+	}
+	crew.add(func() {
+		for k := range 300 {
+			s.Append(k)
+			stumble()
+		}
+	})
+	crew.run()
+	for i, v := range s.Load() {
+		if v != i {
+			t.Fatalf("item %d is %d", i, v)
+		}
+	}
+}
+
+// Copy-on-write lists copy all items for each that is appended. Here the copies
+// of n appends are fewer than 3n items; TestSliceAppendIsAmortized counts bytes.
+func TestT4_AppendsCopyLittle(t *testing.T) {
+	const n = 100_000
+	var s cowchangeset.Slice[byte]
+	copied := 0
+	var array *byte
+	for i := range n {
+		s.Append(byte(i))
+		if first := &s.Load()[0]; first != array {
+			array = first
+			copied += i
+		}
+	}
+	if copied >= 3*n {
+		t.Errorf("%d items copied for %d appends", copied, n)
+	}
+}
+
+// A load, a change and a store lose the changes in between; so there is no
+// store. Functions that panic, exit or update again leave the contents as they
+// should be, and hang nobody.
+func TestT5_UpdatesWithinUpdates(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(1)
+	if p := mustPanic(t, func() {
+		s.Update(func([]int) []int {
+			s.Update(func(old []int) []int { return append(old, 2) })
+			s.Set(0, 7)
+			panic("after changes of its own")
+		})
+	}); p != "after changes of its own" {
+		t.Error(p)
+	}
+	wantItems(t, &s, 7, 2)
+	goexit(t, func() {
+		s.Update(func([]int) []int {
+			s.Delete(0)
+			s.Clip()
+			runtime.Goexit()
+			return nil
+		})
+	})
+	wantItems(t, &s, 2)
+	depth := 0
+	var nest func(old []int) []int
+	nest = func(old []int) []int {
+		if depth++; depth <= 5 {
+			s.Update(nest)
+		}
+		return append(old, depth)
+	}
+	s.Update(nest)
+	if s.Len() != 7 { // six levels, each once
+		t.Errorf("%v after nested updates", s.Load())
+	}
+}
+
+// Writers that give up after so many attempts, or lose to others, lose what
+// they write.
+func TestT6_AllWritersLand(t *testing.T) {
+	const writers, each = 64, 12
+	var s cowchangeset.Slice[entry]
+	var shared cowchangeset.Slice[int]
+	shared.Append(make([]int, writers)...)
+	crew := newCrew()
+	for w := range writers {
+		crew.add(func() {
+			for k := range each {
+				e := entry{w, k}
+				switch (w + k) % 3 {
+				case 0:
+					s.Append(e)
+				case 1:
+					s.Update(func(old []entry) []entry { stumble(); return append(old, e) })
+				case 2:
+					for {
+						old := s.Snapshot()
+						if s.CompareAndSwap(old, append(slices.Collect(iterValues(old)), e)) {
+							break
+						}
+					}
+				}
+				shared.Set(w, k+1)
+				stumble()
+			}
+		})
+	}
+	crew.run()
+	next := make([]int, writers)
+	for _, e := range s.Load() {
+		if e.k != next[e.writer] {
+			t.Fatalf("writer %d: entry %d after %d others", e.writer, e.k, next[e.writer])
+		}
+		next[e.writer]++
+	}
+	for w := range writers {
+		if next[w] != each || shared.Load()[w] != each {
+			t.Errorf("writer %d: %d entries, and last set %d", w, next[w], shared.Load()[w])
+		}
+	}
+}
+
+// A reader that stays in a loop keeps writers waiting, or sees what they do.
+func TestT7_ParkedReaderBlocksNobody(t *testing.T) {
+	var s cowchangeset.Slice[int]
+	s.Append(0, 1, 2, 3)
+	parked, resume := make(chan struct{}), make(chan struct{})
+	crew := newCrew()
+	crew.add(func() {
+		got := []int{}
+		for i, v := range s.All() {
+			if i == 1 {
+				close(parked)
+				<-resume
+			}
+			got = append(got, v)
+		}
+		if !slices.Equal(got, []int{0, 1, 2, 3}) {
+			t.Errorf("the loop saw %v", got)
+		}
+	})
+	crew.add(func() {
+		defer close(resume) // which only this goroutine does, when it is through
+		<-parked
+		for k := range 100 {
+			s.Append(k)
+			s.Set(2, -k)
+			s.Update(func(old []int) []int { return append(old, k) })
+			s.Delete(3)
+			s.Clip()
+		}
+	})
+	crew.run()
+	if s.Len() != 104 {
+		t.Errorf("%d items", s.Len())
+	}
+}
+
+// A goroutine that has appended an item does not find it, or finds another in its
+// place, while others append.
+func TestT8_WritersReadWhatTheyWrote(t *testing.T) {
+	const writers, each = 4, 300
+	var s cowchangeset.Slice[entry]
+	crew := newCrew()
+	for w := range writers {
+		crew.add(func() {
+			for k := range each {
+				e := entry{w, k}
+				i := s.Append(e, e)
+				stumble()
+				if items := s.Load(); len(items) < i+2 || items[i] != e || items[i+1] != e {
+					t.Errorf("%v is not at %d", e, i)
+					return
+				}
+			}
+		})
+	}
+	crew.run()
+}
+
+// An append that has stalled halfway keeps all others waiting, so that with one
+// processor and many goroutines nothing moves.
+func TestT9_StalledAppendDelaysNobody(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const writers = 10_000
+	var s cowchangeset.Slice[int]
+	s.Append(0)
+	finish := s.AppendClaim(-1)
+	crew := newCrew()
+	for range writers {
+		crew.add(func() { s.Append(1) })
+	}
+	crew.run()
+	if finish() {
+		t.Error("the stalled append was published after all")
+	}
+	items := s.Load()
+	if len(items) != writers+1 || slices.Index(items, 0) != 0 || slices.Contains(items, -1) {
+		t.Errorf("%d items", len(items))
+	}
+}
+
+// The length counts items that have not been written yet, and readers find
+// zeroes or stumble over them.
+func TestT10_LengthCountsWhatIsThere(t *testing.T) {
+	var s cowchangeset.Slice[*entry]
+	var left atomic.Int64
+	const writers = 3
+	left.Store(writers)
+	crew := newCrew()
+	for w := range writers {
+		crew.add(func() {
+			defer left.Add(-1)
+			for k := range 500 {
+				s.AppendSlowly(&entry{w, k}, stumble)
+			}
+		})
+	}
+	crew.add(func() {
+		for left.Load() > 0 {
+			n := s.Len()
+			items := s.Load()
+			if len(items) < n || slices.Contains(items, nil) {
+				t.Errorf("length %d, and then %d items, complete: %v", n, len(items), !slices.Contains(items, nil))
+				return
+			}
+			stumble()
+		}
+	})
+	crew.run()
+}
+
+// Two that grow the array at once put theirs in place of each other's, and
+// lose what was appended to one of them.
+func TestT11_GrowingLosesNothing(t *testing.T) {
+	for range rounds(300) {
+		const writers = 4
+		var s cowchangeset.Slice[entry]
+		s.Append(make([]entry, 4)...) // full, as it is at first
+		if s.Cap() != 4 {
+			t.Fatalf("room for %d items", s.Cap())
+		}
+		crew := newCrew()
+		for w := range writers {
+			crew.add(func() { s.Append(slices.Repeat([]entry{{w + 1, 1}}, w+3)...) })
+		}
+		crew.run()
+		counts := [writers + 1]int{}
+		for _, e := range s.Load() {
+			counts[e.writer]++
+		}
+		if counts != [...]int{4, 3, 4, 5, 6} {
+			t.Fatalf("items of each writer: %v", counts)
+		}
 	}
 }

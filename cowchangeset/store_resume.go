@@ -7,20 +7,14 @@ import (
 	"strconv"
 )
 
-// Resume returns a tracker with the contents that the Store had when the last tracker
-// ended: each changeset that was started, with its durable entries, their Seq and
-// receipts; and perhaps, at the end, one whose Start had failed. A store that is an
-// EntryLoader keeps the entries of changesets that are applied or aborted until somebody
-// reads them.
+// Resume returns a tracker with the contents of the Store: each changeset that was
+// started, with its durable entries and their receipts; and perhaps, at the end, one whose
+// Start had failed. The latest changeset goes on if it was not sealed; those before it are
+// sealed.
 //
-// The latest changeset goes on if it was not sealed; seal or abort it if its purpose
-// has ended with the process. Those before it are sealed, and Resume reports seals to
-// the store that the store has missed. If the store is a Pruner, the first changeset
-// may have an ordinal above 1, and no Previous: ordinals go on.
-//
-// The Store must be a Loader, and no other tracker may use it. A store that is a
-// Claimer checks that, and is released if Resume fails. Resume reads the store on the
-// caller's goroutine. It panics if ctx is nil.
+// The Store must be a Loader, and no other tracker may use it. It is released if it is a
+// Claimer and Resume fails. Resume reads it on the caller's goroutine. It panics if ctx is
+// nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	needContext(ctx, "Resume")
 	loader, ok := config.Store.(Loader[E])
@@ -130,7 +124,7 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	case m.Last >= maxSeq || uint64(m.Len) > m.Last+1:
 		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
 	}
-	c.log.reserved.Store(m.Last + 1)
+	c.log.reserved.Store(m.Last + 1 | sealed)
 	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true, left: true})
 	return nil
 }
@@ -143,8 +137,7 @@ func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
 		entries, err = append(entries, e), failed
 		return err == nil
 	})
-	l := new(log[E])
-	l.init()
+	l := &newChangeset(c.tracker, c.id).log
 	if err == nil {
 		err = l.restore(entries)
 	}
@@ -174,7 +167,7 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 			c, next = l.skip(c, next, e.Seq), e.Seq
 		}
 		c = l.find(c, next, true)
-		s := c.at(next)
+		s := &c.slots[next-c.base]
 		s.value = e.Value
 		s.state.Store(uint64(spanning(published, 1)))
 		next++
@@ -188,10 +181,9 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 // returns a chunk that is not after n.
 func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
-	c.at(i).state.Store(uint64(spanning(killed, n-i)))
+	c.slots[i-c.base].state.Store(uint64(spanning(killed, n-i)))
 	if n-i > uint64(len(c.slots)) { // so that n is beyond c
-		next := c.after()
-		next.base = n
+		next := c.after(n)
 		c.next.Store(next)
 		c = next
 	}

@@ -2,23 +2,13 @@ package cowchangeset
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Tracker is a sequence of changesets, of which only the latest accepts entries. The
-// zero value has no changeset and is ready to use. A Tracker must not be copied after
-// first use.
-//
-// Each changeset links to its successor, and the tracker to the first. A Start takes
-// three steps, and any goroutine that sees the first helps with the others:
-//
-//  1. announce: the latest changeset's link goes from nil to the successor;
-//  2. seal the latest changeset: now the successor is the latest;
-//  3. swing the tracker's current pointer to the successor.
-//
-// So a Record that finds a changeset sealed by a Start finds its successor, and
-// everything before a visible successor is complete.
+// zero value is ready to use. A Tracker must not be copied after first use.
 type Tracker[E any] struct {
 	_ atomics.NoCopy
 
@@ -39,6 +29,16 @@ type Tracker[E any] struct {
 	*storage[E]    // nil without a store
 }
 
+// Each changeset links to its successor, and the tracker to the first. A Start takes
+// three steps, and any goroutine that sees the first helps with the others:
+//
+//  1. announce: the latest changeset's link goes from nil to the successor;
+//  2. seal the latest changeset: now the successor is the latest;
+//  3. swing the tracker's current pointer to the successor.
+//
+// So a Record that finds a changeset sealed by a Start finds its successor, and
+// everything before a visible successor is complete.
+
 // link returns the link to the successor of c, or to the first changeset if c
 // is nil.
 func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
@@ -48,19 +48,14 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 	return &c.next
 }
 
-// Start begins a new changeset, which becomes the latest, and seals the one before it,
-// in one step. Until that step, Record adds to the one before. If ctx is done, or NewID
-// or the Store fails, nothing changes. Start panics if ctx is nil.
-//
-// A Store can do its work and fail to report it. If the process ends then, before
-// another Start, Resume has the changeset whose Start failed.
-//
-// Starts call the Store in the order in which they come, on goroutines that do not use
-// ctx: a Start whose ctx stalls delays no other.
+// Start begins a new changeset, which becomes the latest, and seals the one before it, in
+// one step. If ctx is done, or NewID or the Store fails, nothing changes. If the process
+// ends after a Start whose Store did its work and failed to report it, Resume has that
+// changeset. Start panics if ctx is nil.
 //
 // Start is lock-free, and with a Store blocking on that. It takes effect when the
-// changeset before the new one is sealed or, if that was sealed already or there is
-// none, when the new one is announced.
+// changeset before the new one is sealed or, if that was sealed already or there is none,
+// when the new one is announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	needContext(ctx, "Tracker.Start")
 	n, err := t.prepare(ctx)
@@ -80,9 +75,8 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	}
 }
 
-// StartAfter is Start on the condition that prev is this tracker's latest changeset, or
-// that the tracker has none if prev is nil. Otherwise it returns ErrConflict and
-// nothing changes.
+// StartAfter is Start on the condition that prev is the latest changeset, or that there is
+// none if prev is nil. Otherwise it returns ErrConflict and nothing changes.
 //
 // StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start
 // does or, on a conflict, when another changeset is seen to be the latest.
@@ -114,9 +108,17 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	id, err := t.id(ctx)
-	if err != nil {
-		return nil, err
+	id := ""
+	if t.newID == nil {
+		id = rand.Text()
+	} else {
+		var err error
+		if id, err = t.newID(ctx); err != nil { // user code
+			return nil, err
+		}
+		if id == "" {
+			return nil, errEmptyID
+		}
 	}
 	if ctx.Err() != nil { // NewID may have taken its time
 		return nil, context.Cause(ctx)
@@ -133,7 +135,7 @@ func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
 // help takes the other steps of the Start that announced a successor of c, and
 // reports whether there was one.
 func (t *Tracker[E]) help(c *Changeset[E]) bool {
-	n := t.link(c).Load() // LP(latest): nil
+	n := t.link(c).Load()
 	if n != nil {
 		t.succeed(c, n)
 	}
@@ -166,35 +168,33 @@ func (t *Tracker[E]) next(c *Changeset[E]) *Changeset[E] {
 func (t *Tracker[E]) latest() *Changeset[E] {
 	for {
 		c := t.current.Load()
-		if !t.help(c) {
+		n := t.link(c).Load() // LP(latest): nil
+		if n == nil {
 			return c
 		}
-		// A Start took effect.
+		t.succeed(c, n) // a Start took effect
 	}
 }
 
-// Record adds e to the latest changeset; the receipt names that changeset. It returns
-// ErrNoActive if there is no changeset yet, and an error that also matches ErrSealed if
-// the latest one is sealed. While one Start follows another, Record does not fail.
+// Record adds e to the latest changeset, which the receipt names. It returns ErrNoActive
+// if there is none yet, and an error that also matches ErrSealed if the latest one is
+// sealed.
 //
-// With a Store, Record returns when the store has the entry, or with a StoreError
-// beside the receipt; see there, and Config.Async. If the store is a Validator and
-// refuses e, Record records nothing and returns an error that matches ErrRefused and
-// the store's error. The store reads e again later, so from the call on neither e nor
-// anything that it refers to may be changed.
+// With a Store, Record returns when that has the entry, or with a StoreError beside the
+// receipt; see Config.Async. If the store refuses e, the error matches ErrRefused and the
+// store's. From the call on, nothing that e refers to may be changed.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
 // takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
 // RecordContext is Record for a caller that waits no longer than ctx. If ctx is done at
-// the beginning, RecordContext records nothing and returns the cause. If ctx ends while
-// it waits for the Store, it returns a StoreError with Method "wait" beside the
-// receipt: the entry is in the changeset, and the store gets it. RecordContext panics
-// if ctx is nil.
+// the beginning, it records nothing and returns the cause. If ctx ends while it waits for
+// the Store, it returns a StoreError with Method "wait" beside the receipt, and the store
+// gets the entry. RecordContext panics if ctx is nil.
 //
-// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
-// ends. It takes effect when the entry's slot is reserved.
+// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
+// It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 	needContext(ctx, "Tracker.RecordContext")
 	if ctx.Err() != nil {
@@ -212,6 +212,11 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
+			if c.flusher != nil {
+				if err := c.flusher.room(ctx); err != nil {
+					return Receipt{}, err
+				}
+			}
 			if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 				return c.recorded(ctx, seq, 1)
 			}
@@ -223,18 +228,30 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	}
 }
 
-// RecordBatch adds es to the latest changeset, next to each other, as Record adds one
-// entry: all of them or, if one is refused or no changeset is open, none. An empty
-// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are
-// more than 2^40 entries.
+// RecordBatch adds es to the latest changeset, next to each other: all or none. An empty
+// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are more
+// than 2^40 entries. Reading all the time beside a large batch makes it be written again
+// and again.
 //
-// A cut that meets a batch being written waits a moment in proportion to the batch.
-// Then it voids the batch, which is written again, into other slots. So record large
-// batches when nobody reads all the time.
-//
-// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect
-// when the entries' slots are reserved.
+// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when
+// the entries' slots are reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
+	return t.recordBatch(context.Background(), es)
+}
+
+// RecordBatchContext is to RecordBatch as RecordContext is to Record.
+//
+// RecordBatchContext is lock-free, and with a Store blocking as Record is, or until ctx
+// ends. It takes effect when the entries' slots are reserved.
+func (t *Tracker[E]) RecordBatchContext(ctx context.Context, es []E) (Receipt, error) {
+	needContext(ctx, "Tracker.RecordBatchContext")
+	if ctx.Err() != nil {
+		return Receipt{}, context.Cause(ctx)
+	}
+	return t.recordBatch(ctx, es)
+}
+
+func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	if len(es) == 0 {
 		return Receipt{}, nil
 	}
@@ -251,8 +268,13 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
-			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch)
-				return c.recorded(context.Background(), seq, uint64(len(es)))
+			if c.flusher != nil {
+				if err := c.flusher.room(ctx); err != nil {
+					return Receipt{}, err
+				}
+			}
+			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch, RecordBatchContext)
+				return c.recorded(ctx, seq, uint64(len(es)))
 			}
 		}
 		if err := t.advance(c); err != nil {
@@ -294,4 +316,132 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 		}
 		// A Start took effect.
 	}
+}
+
+// With a store, one Start at a time tells it of the changeset, and then announces that.
+// So the store learns of changesets in the order of their ordinals. It learns of no
+// changeset that does not come into being, unless its answer is an error or too late.
+//
+// All of this runs on a goroutine of the Start's own, which does not use the caller's
+// context: that is the caller's code, and may stall, while others wait for their
+// tickets. The caller only waits for the outcome.
+
+// starting is a Start with a store.
+type starting[E any] struct {
+	flush // how it has ended, or that the store takes too long
+
+	n           *Changeset[E] // to be started
+	conditional bool          // only if expected is the latest
+	expected    *Changeset[E]
+
+	// settled is set by the store's success and by a caller that leaves. The second of
+	// them sees the first: the changeset comes into being if the store was first. Then
+	// before is the changeset that it follows.
+	settled atomics.Bool
+	before  *Changeset[E]
+}
+
+// startStored makes n the latest changeset, if that is expected or conditional is false.
+func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], conditional bool, expected *Changeset[E]) (started *Changeset[E], err error) {
+	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, conditional: conditional, expected: expected}
+	inLine, leave := atomics.WithCancel(context.Background())
+	atomics.Go(func() { t.startNext(inLine, s) })
+	err = errStoreExited // and remains so if ctx panics or calls runtime.Goexit
+	defer func() {
+		if err == nil {
+			return
+		}
+		leave()
+		if s.settled.Swap(true) { // it has succeeded in time after all
+			t.appear(s)
+			started, err = n, nil
+		}
+	}()
+	if s.done.WaitContext(ctx) != nil {
+		return nil, n.flusher.failed("wait", context.Cause(ctx))
+	}
+	if err := s.outcome.Load().err; err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// startNext waits for its ticket, tells the store, and makes the changeset the latest
+// one, unless the caller has left by then. It releases the ticket when the store has
+// returned, even if that takes too long.
+func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
+	f := s.n.flusher
+	mine, err := t.wait(inLine)
+	if err != nil {
+		s.end(f.failed("wait", err), false)
+		return
+	}
+	f.finish(&s.flush, func() error { return t.startInStore(s) }, func(err error) {
+		if err == nil && !s.settled.Swap(true) {
+			t.appear(s)
+			if s.before != nil {
+				s.before.flusher.request() // so that the store knows at once that it is sealed
+			}
+		}
+		mine.released.Fire()
+		s.end(err, false)
+	})
+}
+
+// startInStore calls Store.Start, unless the changeset is not to come into being.
+func (t *Tracker[E]) startInStore(s *starting[E]) error {
+	s.before = t.latest()
+	switch {
+	case s.settled.Load():
+		return nil // the caller has left
+	case s.conditional && s.before != s.expected:
+		return ErrConflict // LP(StartAfter): conflict, in latest
+	}
+	s.n.comeAfter(s.before)
+	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
+	if s.before != nil {
+		h.Previous = s.before.id
+	}
+	return s.n.flusher.call(&s.flush, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
+}
+
+// appear makes the changeset of s the latest one, as anybody does that knows that it is
+// settled. S still has its ticket, so that nobody else announces.
+func (t *Tracker[E]) appear(s *starting[E]) {
+	t.link(s.before).CompareAndSwap(nil, s.n) // LP(Start): if the latest is nil or sealed
+	t.succeed(s.before, s.n)
+}
+
+// ticket is a place in the queue of Starts that want to call Store.Start.
+type ticket struct {
+	released atomics.Event // fired by the owner
+	ahead    *ticket       // the ticket to wait for instead, if the owner left the queue; set before released is fired
+}
+
+// wait waits for the caller's turn to call Store.Start and returns its ticket: first
+// come, first served. A caller that leaves the queue, because ctx has ended, makes the
+// next one wait for those ahead. Ctx is not a user's.
+func (c *calls) wait(ctx context.Context) (*ticket, error) {
+	mine := &ticket{released: atomics.MakeEvent()}
+	ahead := c.lastTicket.Swap(mine)
+	for ahead != nil && ahead.released.Fired() {
+		ahead = ahead.ahead
+	}
+	if ahead == nil {
+		return mine, nil
+	}
+	if c.timeout > 0 {
+		bounded, cancel := atomics.WithTimeoutCause(ctx, c.timeout, ErrStoreTimeout)
+		defer cancel()
+		ctx = bounded
+	}
+	for ahead != nil {
+		if ahead.released.WaitContext(ctx) != nil {
+			mine.ahead = ahead
+			mine.released.Fire()
+			return nil, context.Cause(ctx)
+		}
+		ahead = ahead.ahead
+	}
+	return mine, nil
 }

@@ -125,7 +125,7 @@ func TestLoadStreamsBesidePrune(t *testing.T) {
 	name := stream(t, js, 1)
 	large(t, js, name)
 	store := func() *changeset.Store[string] {
-		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name})
 		require.NoError(t, err)
 		require.NoError(t, s.Claim(background))
 		return s
@@ -164,7 +164,7 @@ func TestLoadStreamsAfterPrune(t *testing.T) {
 	js := single(t)
 	name := stream(t, js, 1)
 	large(t, js, name)
-	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name})
 	require.NoError(t, err)
 	require.NoError(t, s.Claim(background))
 	for _, before := range []uint64{4, 12} {

@@ -30,10 +30,6 @@ type Options[E any] struct {
 	// ClaimTimeout bounds a Claim. Zero means 30 seconds.
 	ClaimTimeout time.Duration
 
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
-	// nor aborted: for trails that nobody applies.
-	PruneUnapplied bool
-
 	// MinReplicas is the least number of replicas of the stream that Open accepts. Zero
 	// means 1. A stream with one replica is gone with its server.
 	MinReplicas int

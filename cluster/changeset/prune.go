@@ -7,9 +7,8 @@ import (
 )
 
 // Prune forgets changesets with an ordinal below before, from the oldest on, as far as
-// they are finished: sealed, and applied to the end or aborted. With
-// Options.PruneUnapplied it is enough that they are sealed. The latest changeset stays.
-// Prune writes down which ones, and then purges the messages before the start of the first
+// they are sealed. The latest changeset stays. A tracker's Prune calls it when it has
+// forgotten the same changesets. Prune writes down which ones, and then purges the messages before the start of the first
 // one that it keeps. It panics if ctx is nil.
 //
 // Seal, Abort and Applied of a pruned changeset succeed and do nothing, so that a caller
@@ -24,7 +23,7 @@ func (s *Store[E]) Prune(ctx context.Context, before uint64) error {
 			return nil, nil, nil
 		}
 		keep := at.sets[0].Ordinal
-		for keep < before && keep < latest.Ordinal && at.at(keep).finished(s.pruneUnapplied) {
+		for keep < before && keep < latest.Ordinal && at.at(keep).sealed {
 			keep++
 		}
 		if keep <= at.first {

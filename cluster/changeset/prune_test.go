@@ -70,31 +70,25 @@ func first(t testing.TB, f *faulty, name string) uint64 {
 	return at.CachedInfo().State.FirstSeq
 }
 
-// What is neither applied nor aborted stays, unless the options say otherwise; and so does
-// the latest changeset.
-func TestPruneUnapplied(t *testing.T) {
+// The latest changeset stays, and what is not sealed. Whether others may go that are neither
+// applied nor aborted is the tracker's matter.
+func TestPruneKeeps(t *testing.T) {
 	t.Parallel()
 	js := single(t)
-	for _, unapplied := range []bool{true, false} {
-		name := stream(t, js, 1)
-		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: unapplied})
+	s := open(t, js, stream(t, js, 1))
+	require.ErrorIs(t, s.Prune(background, 5), changeset.ErrUnclaimed)
+	tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+	require.NoError(t, err)
+	require.NoError(t, s.Prune(background, 5), "nothing to prune")
+	for range 3 {
+		_, err := tracker.Start(background)
 		require.NoError(t, err)
-		require.ErrorIs(t, s.Prune(background, 5), changeset.ErrUnclaimed)
-		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
-		require.NoError(t, err)
-		require.NoError(t, s.Prune(background, 5), "nothing to prune")
-		for range 3 {
-			_, err := tracker.Start(background)
-			require.NoError(t, err)
-		}
-		require.NoError(t, tracker.Flush(background))
-		require.NoError(t, s.Prune(background, 9))
-		if unapplied {
-			require.Len(t, saved(t, s), 1)
-		} else {
-			require.Len(t, saved(t, s), 3)
-		}
 	}
+	require.NoError(t, tracker.Flush(background))
+	require.Zero(t, tracker.Prune(1))
+	require.Len(t, saved(t, s), 3)
+	require.NoError(t, s.Prune(background, 9))
+	require.Len(t, saved(t, s), 1)
 }
 
 // A trail whose beginning was purged by somebody else is damaged.

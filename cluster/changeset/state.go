@@ -203,11 +203,6 @@ func (s *state) whole() error {
 	return nil
 }
 
-// finished reports whether Prune may forget c.
-func (c *changeset) finished(unapplied bool) bool {
-	return c.sealed && (unapplied || c.aborted || c.applied == cowchangeset.AllApplied)
-}
-
 // corrupt returns an ErrCorrupt about a message.
 func corrupt(m *message, format string, args ...any) error {
 	return fmt.Errorf("%w: message %d: %s", ErrCorrupt, m.seq, fmt.Sprintf(format, args...))

@@ -52,7 +52,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 	}
 	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
 	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
-	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
+	s.turn = make(chan struct{}, 1)
 	return s, nil
 }
 

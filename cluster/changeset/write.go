@@ -10,9 +10,8 @@ import (
 // trail is the part of a Store that does not depend on the type of entries.
 type trail struct {
 	*stream
-	holder         string
-	claimTimeout   time.Duration
-	pruneUnapplied bool
+	holder       string
+	claimTimeout time.Duration
 
 	// turn is held by the call that writes, and guards the fields below.
 	turn    chan struct{}

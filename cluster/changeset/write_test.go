@@ -55,7 +55,7 @@ func TestRepeatedWhenLoadIsFenced(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		name := stream(t, js, 1)
 		f := &faulty{JetStream: js}
-		one, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+		one, err := changeset.Open(background, f, changeset.Options[string]{Stream: name})
 		require.NoError(t, err)
 		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
@@ -71,7 +71,7 @@ func TestRepeatedWhenLoadIsFenced(t *testing.T) {
 			latest = header{ID: "b", Ordinal: 3, Previous: "long"}
 		}
 		require.NoError(t, one.Start(background, latest))
-		two, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+		two, err := changeset.Open(background, js, changeset.Options[string]{Stream: name})
 		require.NoError(t, err)
 		append := func(ctx context.Context) error { return one.Append(ctx, "b", []entry{{Seq: 0, Value: "x"}}) }
 		fence := func() {

@@ -115,7 +115,7 @@ func (m *model) applied(id string, next uint64) bool {
 func (m *model) prune(before uint64) bool {
 	for m.first < min(before, m.latest()) {
 		c := m.all[m.id(m.first)]
-		if !c.Sealed || !c.Aborted && c.Applied != whole {
+		if !c.Sealed {
 			break
 		}
 		delete(m.all, c.ID)

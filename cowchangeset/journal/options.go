@@ -31,10 +31,6 @@ type Options struct {
 	// which Prune moves segments. If it is empty, Prune removes them.
 	Archive string
 
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
-	// nor aborted: for trails that nobody applies.
-	PruneUnapplied bool
-
 	// Upcast converts values that an older program has written in another form. It gets
 	// each value before it is decoded, and returns the JSON to decode in its place. It
 	// must neither change nor keep its argument. Nil changes nothing.

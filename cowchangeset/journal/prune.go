@@ -8,9 +8,8 @@ import (
 )
 
 // Prune forgets changesets with an ordinal below before, from the oldest on, as far as
-// they are finished: sealed, and applied to the end or aborted. With
-// Options.PruneUnapplied it is enough that they are sealed. Prune may forget none. The
-// latest changeset stays. Load does not yield forgotten changesets any more. Segments
+// they are sealed. Prune may forget none. The latest changeset stays. A tracker's Prune
+// calls it when it has forgotten the same changesets. Load does not yield forgotten changesets any more. Segments
 // about nothing else are removed, or moved to Options.Archive: at once or, while a Load
 // runs, at a later Prune, rotation or Open. Prune panics if ctx is nil.
 //
@@ -29,8 +28,8 @@ func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 
 // upTo returns the ordinal below which all changesets may be forgotten, and are asked
 // to be.
-func (s *state) upTo(before uint64, unapplied bool) uint64 {
-	return max(s.first, s.until(min(before, s.latest), func(c *changeset) bool { return c.finished() || unapplied && c.sealed }))
+func (s *state) upTo(before uint64) uint64 {
+	return max(s.first, s.until(min(before, s.latest), func(c *changeset) bool { return c.sealed }))
 }
 
 // drop removes the segments at the beginning that are about pruned changesets only. The

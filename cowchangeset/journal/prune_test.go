@@ -79,20 +79,16 @@ func TestPrune(t *testing.T) {
 // latest changeset.
 func TestPruneKeeps(t *testing.T) {
 	for name, tt := range map[string]struct {
-		o     journal.Options
 		calls []step
 		left  []string
 	}{
-		"nothing":     {calls: nil},
-		"an open one": {calls: []step{start("1", 1, "")}, left: []string{"1"}},
-		"the latest":  {calls: []step{start("1", 1, ""), seal("1", 0, 0), abort("1", "")}, left: []string{"1"}},
-		"one that is not applied": {calls: []step{start("1", 1, ""), seal("1", 0, 0), abort("1", ""), start("2", 2, "1"), seal("2", 0, 0),
-			start("3", 3, "2"), seal("3", 0, 0), applied("3", whole), start("4", 4, "3")}, left: []string{"2", "3", "4"}},
-		"one that is applied in part": {calls: []step{start("1", 1, ""), add("1", item(0, 1), item(1, 2)), seal("1", 2, 1), applied("1", 1), start("2", 2, "1")}, left: []string{"1", "2"}},
-		"one that is open":            {o: journal.Options{PruneUnapplied: true}, calls: []step{start("1", 1, ""), seal("1", 0, 0), start("2", 2, "1"), start("3", 3, "2")}, left: nil},
+		"nothing":          {calls: nil},
+		"an open one":      {calls: []step{start("1", 1, "")}, left: []string{"1"}},
+		"the latest":       {calls: []step{start("1", 1, ""), seal("1", 0, 0), abort("1", "")}, left: []string{"1"}},
+		"one that is open": {calls: []step{start("1", 1, ""), seal("1", 0, 0), start("2", 2, "1"), start("3", 3, "2")}, left: nil},
 	} {
 		m := &memory{}
-		j := with(t, m, tt.o)
+		j := with(t, m, journal.Options{})
 		for i, s := range tt.calls {
 			if err := s.call(j); err != nil && i > 0 && tt.left != nil {
 				t.Fatalf("%s: %s: %v", name, s.name, err)
@@ -109,7 +105,7 @@ func TestPruneKeeps(t *testing.T) {
 			}
 			equal(t, ids, tt.left)
 			must(t, j.Close())
-			j = with(t, m, tt.o)
+			j = with(t, m, journal.Options{})
 		}
 	}
 }

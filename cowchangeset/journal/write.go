@@ -128,7 +128,7 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 			continue
 		}
 		if c.line.op == opPrune {
-			c.line.before = draft.upTo(c.line.before, g.options.PruneUnapplied)
+			c.line.before = draft.upTo(c.line.before)
 		}
 		known, why := draft.check(c.line)
 		switch {

@@ -211,7 +211,7 @@ func TestBrokenJournal(t *testing.T) {
 	meter, collect := reader(t)
 	dir, archive, ctx := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "archive"), context.Background()
 	require.NoError(t, os.Mkdir(archive, 0o700))
-	j := first(journal.Open[int](dir, journal.Options{Archive: archive, PruneUnapplied: true}))
+	j := first(journal.Open[int](dir, journal.Options{Archive: archive}))
 	first(latchotel.Journal(meter, "j", j))
 	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "a", Ordinal: 1}))
 	require.NoError(t, j.Seal(ctx, "a", cowchangeset.Manifest{}))

@@ -87,7 +87,7 @@ func TestTrackerAndJournal(t *testing.T) {
 func TestBrokenJournal(t *testing.T) {
 	dir, archive, ctx := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "archive"), context.Background()
 	require.NoError(t, os.Mkdir(archive, 0o700))
-	j, err := journal.Open[int](dir, journal.Options{Archive: archive, PruneUnapplied: true})
+	j, err := journal.Open[int](dir, journal.Options{Archive: archive})
 	require.NoError(t, err)
 	get := scrape(t, latchprom.Journal("j", j))
 	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "a", Ordinal: 1}))

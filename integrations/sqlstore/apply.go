@@ -26,7 +26,9 @@ import (
 // A Record in fn that waits for the store needs a second connection. If there is none,
 // it waits for fn, which waits for it, until Config.StoreTimeout: in SQLite, whose
 // transaction has the only write lock, and where calls of ApplyTx have all connections of
-// the pool (SetMaxOpenConns). There, record after ApplyTx, or with Config.Async.
+// the pool (SetMaxOpenConns). There, record after ApplyTx, or with Config.Async. No
+// error can say so at once: a call of the store cannot know whether it is fn that waits
+// for it, or a Record of another goroutine, which only has to wait for the end of fn.
 //
 // ApplyTx is blocking: it waits for the database and for fn. It takes effect when its
 // transaction commits.

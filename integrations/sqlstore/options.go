@@ -52,10 +52,6 @@ type Options[E any] struct {
 	// ClaimTimeout bounds how long Claim waits for the database, and thus for the
 	// transactions of the process that has the claim. Zero means 30 seconds.
 	ClaimTimeout time.Duration
-
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
-	// nor aborted: for trails that nobody applies.
-	PruneUnapplied bool
 }
 
 // Defaults of Options.

@@ -7,9 +7,8 @@ import (
 )
 
 // Prune deletes changesets with an ordinal below before, from the oldest on, as far as
-// they are finished: sealed, and applied to the end or aborted. With
-// Options.PruneUnapplied it is enough that they are sealed. The latest changeset stays.
-// Prune panics if ctx is nil.
+// they are sealed. The latest changeset stays. A tracker's Prune calls it when it has
+// forgotten the same changesets. Prune panics if ctx is nil.
 //
 // Seal, Abort and Applied of a pruned changeset succeed and do nothing, so that a
 // caller that missed their success can repeat them. So do not give its ID to another
@@ -46,7 +45,7 @@ func (s *tables) prune(ctx context.Context, tx *sql.Tx, before int64) (more bool
 	}
 	before = min(before, latest)
 	var end int64 // the latest one, or before
-	if err := tx.QueryRowContext(ctx, s.texts.finished, before, s.pruneUnapplied).Scan(&end); err != nil {
+	if err := tx.QueryRowContext(ctx, s.texts.unsealed, before).Scan(&end); err != nil {
 		return false, err
 	}
 	if more = end-oldest > pruneStep; more {

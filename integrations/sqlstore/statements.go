@@ -22,7 +22,7 @@ type statements struct {
 	claim, version                                    string
 	find, latest, oldest                              string
 	start, replace, extend, seal, abort, applied      string
-	finished, pruneEntries, pruneChangesets, insertTo string
+	unsealed, pruneEntries, pruneChangesets, insertTo string
 	heads, entries                                    string
 }
 
@@ -34,7 +34,6 @@ const schemaVersion = 1
 const wholeColumn = 1<<63 - 1
 
 func newStatements(d Dialect, prefix string) statements {
-	whole := strconv.FormatInt(wholeColumn, 10)
 	s := statements{
 		claim:           `UPDATE #store SET epoch = epoch + 1, holder = ? WHERE id = 1 RETURNING epoch`,
 		version:         `SELECT version FROM #store WHERE id = 1`,
@@ -48,7 +47,7 @@ func newStatements(d Dialect, prefix string) statements {
 		seal:            `UPDATE #changesets SET sealed = TRUE WHERE ordinal = ?`,
 		abort:           `UPDATE #changesets SET aborted = TRUE, reason = ? WHERE ordinal = ?`,
 		applied:         `UPDATE #changesets SET applied = ? WHERE ordinal = ?`,
-		finished:        `SELECT ordinal FROM #changesets WHERE ordinal >= ? OR NOT (sealed AND (? OR aborted OR applied = ` + whole + `)) ORDER BY ordinal LIMIT 1`,
+		unsealed:        `SELECT ordinal FROM #changesets WHERE ordinal >= ? OR NOT sealed ORDER BY ordinal LIMIT 1`,
 		pruneEntries:    `DELETE FROM #entries WHERE ordinal < ?`,
 		pruneChangesets: `DELETE FROM #changesets WHERE ordinal < ?`,
 		heads:           `SELECT ordinal, id, previous, entries, last, sealed, aborted, reason, applied FROM #changesets WHERE ordinal > ? ORDER BY ordinal LIMIT 64`,
@@ -93,7 +92,7 @@ func newStatements(d Dialect, prefix string) statements {
 	}
 	for _, text := range []*string{
 		&s.exists, &s.guard, &s.claim, &s.version, &s.find, &s.latest, &s.oldest, &s.start, &s.replace, &s.extend, &s.seal,
-		&s.abort, &s.applied, &s.finished, &s.pruneEntries, &s.pruneChangesets, &s.insertTo, &s.heads, &s.entries,
+		&s.abort, &s.applied, &s.unsealed, &s.pruneEntries, &s.pruneChangesets, &s.insertTo, &s.heads, &s.entries,
 	} {
 		finish(text)
 	}

@@ -38,13 +38,12 @@ var (
 
 // tables are the part of a Store that does not depend on the type of entries.
 type tables struct {
-	db             *sql.DB
-	dialect        Dialect
-	prefix         string
-	texts          statements
-	holder         string        // Options.Holder
-	claimTimeout   time.Duration // Options.ClaimTimeout
-	pruneUnapplied bool          // Options.PruneUnapplied
+	db           *sql.DB
+	dialect      Dialect
+	prefix       string
+	texts        statements
+	holder       string        // Options.Holder
+	claimTimeout time.Duration // Options.ClaimTimeout
 
 	// marked has the IDs of changesets whose mark ApplyTx has committed, until the
 	// tracker says the same in Applied.
@@ -67,7 +66,7 @@ func New[E any](db *sql.DB, o Options[E]) (*Store[E], error) {
 	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
 	s.db, s.dialect, s.prefix = db, o.Dialect, cmp.Or(o.Prefix, defaultPrefix)
 	s.texts = newStatements(s.dialect, s.prefix)
-	s.holder, s.claimTimeout, s.pruneUnapplied = o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout), o.PruneUnapplied
+	s.holder, s.claimTimeout = o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
 	return s, nil
 }
 

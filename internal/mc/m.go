@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// maxThreads bounds the threads of one body: the length of a vector clock.
+// maxThreads bounds the threads of one body where all orders count: the length of a vector clock.
 const maxThreads = 24
 
 // M is what a body works with. It is valid for one execution of the body.

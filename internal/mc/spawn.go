@@ -12,9 +12,9 @@ import (
 //
 //go:norace
 func (m *M) add(fn func()) *thread {
-	limit := maxThreads
-	if m.cfg.Mode == roundRobin {
-		limit = 64
+	limit := 64 // of a set, and of digits
+	if m.cfg.Mode == DPOR {
+		limit = maxThreads
 	}
 	if len(m.threads) == limit {
 		panic("mc: too many threads")

@@ -28,7 +28,10 @@ var walks = []struct {
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 5, 45, 26},
 	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5, 1},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key, and one that waits", 4, 27, 14},
-	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6, 0, 0},
+	{"Record", "cowchangeset", "`Tracker.Record`", 3, 7, 4},
+	{"Start", "cowchangeset", "`Tracker.Start`", 4, 11, 8},
+	{"Seal", "cowchangeset", "`Changeset.Seal`", 3, 14, 6},
+	{"RecordStored", "cowchangeset", "`Tracker.Record` with a store", 4, 0, 0},
 }
 
 // Operations pass through few files, and CONTRIBUTING.md lists them in the order in which

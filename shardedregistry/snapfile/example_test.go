@@ -181,7 +181,7 @@ func Example_durable() {
 		if err != nil {
 			panic(err)
 		}
-		if s.journal, err = journal.Open[change](filepath.Join(dir, "stock"), journal.Options{PruneUnapplied: true}); err != nil {
+		if s.journal, err = journal.Open[change](filepath.Join(dir, "stock"), journal.Options{}); err != nil {
 			panic(err)
 		}
 		if s.changes, err = cowchangeset.Resume(ctx, cowchangeset.Config[change]{Store: s.journal, PruneUnapplied: true}); err != nil {

@@ -39,6 +39,9 @@ func main() {
 		"Hit":            hit,
 		"Miss":           miss,
 		"Record":         record,
+		"RecordStored":   recordStored,
+		"Start":          start,
+		"Seal":           seal,
 	}[os.Args[1]]()
 }
 
@@ -166,6 +169,40 @@ func (store) Seal(context.Context, string, cowchangeset.Manifest) error       { 
 func (store) Abort(context.Context, string, string) error                     { return nil }
 
 func record() {
+	var tracker cowchangeset.Tracker[int]
+	_, err := tracker.Start(context.Background())
+	must(err)
+	_, err = tracker.Record(1) // which makes a chunk
+	must(err)
+	walk(func() {
+		_, err := tracker.Record(1)
+		must(err)
+	})
+}
+
+func start() {
+	var tracker cowchangeset.Tracker[int]
+	_, err := tracker.Start(context.Background())
+	must(err)
+	walk(func() {
+		_, err := tracker.Start(context.Background())
+		must(err)
+	})
+}
+
+func seal() {
+	var tracker cowchangeset.Tracker[int]
+	c, err := tracker.Start(context.Background())
+	must(err)
+	_, err = tracker.Record(1)
+	must(err)
+	walk(func() {
+		_, err := c.Seal(context.Background())
+		must(err)
+	})
+}
+
+func recordStored() {
 	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: store{}})
 	_, err := tracker.Start(context.Background())
 	must(err)

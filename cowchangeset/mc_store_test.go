@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -423,4 +424,349 @@ func TestPruneProtocols(t *testing.T) {
 			m.Go(func() { tr.Start(ctx) })
 		})
 	})
+}
+
+// attempts is a tracker, with a store whose calls may be too slow for whoever
+// waits, fail, or both; and what threads do to it.
+type attempts struct {
+	m       *mc.M
+	tracker *cowchangeset.Tracker[int]
+	store   *memory
+	first   *cowchangeset.Changeset[int]
+	started *mc.Tally // or nil
+}
+
+// fails reports whether err is one that a store can bring about.
+func (a attempts) fails(what string, err error) bool {
+	if err != nil && !errors.Is(err, cowchangeset.ErrStore) {
+		a.m.Failf("%s: %v", what, err)
+	}
+	return err != nil
+}
+
+func (a attempts) record(e int) {
+	r, err := a.tracker.Record(e)
+	if !a.fails("Record", err) && !slices.Contains(a.store.has(r.ChangesetID).Entries, item{Seq: r.Seq, Value: e}) {
+		a.m.Failf("%d was recorded, and the store has %+v", e, a.store.has(r.ChangesetID))
+	}
+}
+
+func (a attempts) start() { a.startIn(context.Background()) }
+
+func (a attempts) startIn(ctx context.Context) {
+	c, err := a.tracker.Start(ctx)
+	if err == context.Canceled {
+		return // before the store was told
+	}
+	if a.fails("Start", err) {
+		return
+	}
+	if !slices.Contains(a.store.ids(), c.ID()) {
+		a.m.Failf("%s was started, and the store has %v", c.ID(), a.store.ids())
+	}
+	if a.started != nil {
+		a.started.Add(1)
+		if last, _ := a.tracker.Current(); last == nil || last.Ordinal() < c.Ordinal() {
+			a.m.Failf("number %d was started, and is not there", c.Ordinal())
+		}
+	}
+}
+
+func (a attempts) leave() {
+	ctx, end := atomics.WithCancel(context.Background())
+	atomics.Go(end)
+	a.startIn(ctx)
+}
+
+func (a attempts) flush() {
+	n := a.first.Len()
+	if !a.fails("Flush", a.tracker.Flush(context.Background())) && len(a.store.has("1").Entries) < n {
+		a.m.Failf("flushed, and the store has %d entries of %d", len(a.store.has("1").Entries), n)
+	}
+}
+
+func (a attempts) seal() {
+	if _, err := a.first.Seal(context.Background()); !a.fails("Seal", err) && !a.store.has("1").Sealed {
+		a.m.Failf("sealed, and the store has %+v", a.store.has("1"))
+	}
+}
+
+func (a attempts) sealAndLeave() {
+	ctx, end := atomics.WithCancel(context.Background())
+	atomics.Go(end)
+	f, err := a.first.Seal(ctx)
+	if err == context.Canceled {
+		return
+	}
+	if !a.fails("Seal", err) && !a.store.has("1").Sealed || f.Len() != a.first.Len() {
+		a.m.Failf("sealed with %d entries, and the store has %+v", f.Len(), a.store.has("1"))
+	}
+}
+
+func (a attempts) applyEach() {
+	err := a.first.ApplyEach(context.Background(), func(context.Context, uint64, int) error {
+		if s := a.store.has("1"); !s.Sealed || s.Aborted {
+			a.m.Failf("applied, and the store has %+v", s)
+		}
+		return nil
+	})
+	switch err {
+	case cowchangeset.ErrAborted, cowchangeset.ErrApplied, cowchangeset.ErrApplying:
+		return
+	}
+	if !a.fails("ApplyEach", err) && a.store.has("1").Applied != cowchangeset.AllApplied {
+		a.m.Failf("applied, and the store has %+v", a.store.has("1"))
+	}
+}
+
+func (a attempts) applyAlone() {
+	err := a.first.Apply(context.Background(), func(context.Context, cowchangeset.Final[int]) error { return nil })
+	if err != cowchangeset.ErrAborted {
+		a.fails("the only Apply", err)
+	}
+}
+
+func (a attempts) abort() {
+	switch err := a.first.Abort(context.Background(), errDisk); {
+	case err == cowchangeset.ErrApplied || err == cowchangeset.ErrApplying:
+	case a.fails("Abort", err):
+	case !a.store.has("1").Aborted:
+		a.m.Failf("aborted, and the store has %+v", a.store.has("1"))
+	}
+}
+
+func (a attempts) prune() { a.tracker.Prune(1) }
+
+// A store that hangs or fails, the calls that wait for it, and the calls that come
+// next.
+func TestStoreHangProtocols(t *testing.T) {
+	type do = func(attempts)
+	few := func(n int) mc.Config { return mc.Config{Mode: mc.Bounded, Preemptions: n} }
+	slow, async := cowchangeset.Config[int]{StoreTimeout: 1}, cowchangeset.Config[int]{Async: true}
+	slowly := cowchangeset.Config[int]{Async: true, StoreTimeout: 1}
+	for operations, tt := range map[string]struct {
+		cfg     mc.Config
+		config  cowchangeset.Config[int]
+		faults  []string
+		threads []do
+	}{
+		"Record":                     {few(2), slow, nil, []do{func(a attempts) { a.record(1) }}},
+		"Record, Record":             {few(0), slow, []string{"Append"}, []do{func(a attempts) { a.record(1); a.record(2) }}},
+		"Record ∥ Record":            {few(1), slow, nil, []do{func(a attempts) { a.record(1) }, func(a attempts) { a.record(2) }}},
+		"Start":                      {few(2), slow, []string{"Start"}, []do{attempts.start}},
+		"Start, Start":               {few(0), slow, nil, []do{func(a attempts) { a.start(); a.start() }}},
+		"Seal(ctx), cancel ∥ Record": {few(1), async, []string{"Append"}, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
+		"Seal(ctx), cancel ∥ Record, and all is told": {few(1), async, nil, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
+		"Seal":                                 {few(2), slowly, []string{"Seal"}, []do{attempts.seal}},
+		"Record, Flush ∥ Record (async)":       {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.flush() }, func(a attempts) { a.tracker.Record(2) }}},
+		"Record, Seal ∥ Flush (async)":         {few(1), async, []string{"Seal"}, []do{func(a attempts) { a.tracker.Record(1); a.seal() }, attempts.flush}},
+		"Record, ApplyEach ∥ Abort (async)":    {few(1), async, []string{"Applied"}, []do{func(a attempts) { a.tracker.Record(1); a.applyEach() }, attempts.abort}},
+		"Apply ∥ Abort (async)":                {few(1), async, []string{"Seal"}, []do{attempts.applyAlone, attempts.abort}},
+		"ApplyEach ∥ ApplyEach (async)":        {few(1), async, []string{"Applied"}, []do{attempts.applyEach, attempts.applyEach}},
+		"Record, Start, Prune ∥ Flush (async)": {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.start(); a.prune() }, attempts.flush}},
+	} {
+		t.Run(operations, func(t *testing.T) {
+			tt.cfg.Operations = operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				a := attempts{m: m}
+				a.tracker, a.store, a.first = stepping(m, tt.config, tt.faults...)
+				for _, do := range tt.threads {
+					m.Go(func() { do(a) })
+				}
+				m.Final(func() {
+					for _, s := range a.store.blunders() {
+						m.Failf("the tracker's mistake: %s, after %q", s, a.store.called())
+					}
+					if _, open := a.tracker.Current(); strings.HasSuffix(operations, "told") && !open && !a.store.has("1").Sealed {
+						m.Failf("nobody waits, and the store was not told of the seal")
+					}
+					a.tracker.Unbounded()
+					if !strings.Contains(operations, "Prune") { // the store has what the tracker has forgotten
+						wantTold(m, a.tracker, a.store)
+					}
+				})
+			})
+		})
+	}
+}
+
+// One Start at a time has the turn to tell the store, also if another one leaves
+// the line between the two.
+func TestTicketProtocols(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the turn ends ∥ one leaves the line ∥ one comes"}, func(m *mc.M) {
+		ctx := context.Background()
+		tracker, _, _ := stepping(m, cowchangeset.Config[int]{})
+		pass, _ := tracker.Turn(ctx)
+		var passed mc.Tally
+		m.Go(func() { passed.Add(1); pass() })
+		m.Go(func() {
+			ended, end := context.WithCancel(ctx)
+			end()
+			if pass, err := tracker.Turn(ended); err == nil {
+				pass()
+			}
+		})
+		m.Go(func() {
+			pass, err := tracker.Turn(ctx)
+			if err != nil || passed.Value() == 0 {
+				m.Failf("it is its turn beside another: %v", err)
+			}
+			pass()
+		})
+	})
+}
+
+// A Start that its caller leaves, at whatever moment, has come into being or has
+// not, for all to see, and the others have their turns.
+func TestStartsThatAreLeft(t *testing.T) {
+	start, leave := attempts.start, attempts.leave
+	for operations, tt := range map[string]struct {
+		cfg     mc.Config
+		faults  []string
+		threads []func(attempts)
+	}{
+		"Start(ctx), cancel":                 {mc.Config{Mode: mc.Bounded, Preemptions: 3}, []string{"Start"}, []func(attempts){leave}},
+		"Start ∥ Start(ctx), cancel":         {mc.Config{Mode: mc.Bounded, Preemptions: 1}, []string{"Start"}, []func(attempts){start, leave}},
+		"Start ∥ Start(ctx), cancel ∥ Start": {mc.Config{Mode: mc.PCT, Runs: 10_000}, nil, []func(attempts){start, leave, start}},
+	} {
+		t.Run(operations, func(t *testing.T) {
+			tt.cfg.Operations = operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				a := attempts{m: m, started: new(mc.Tally)}
+				a.tracker, a.store = kept(cowchangeset.Config[int]{StoreTimeout: -1})
+				if len(tt.faults) > 0 {
+					step(m, a.store, tt.faults...)
+				}
+				for _, do := range tt.threads {
+					m.Go(func() { do(a) })
+				}
+				m.Final(func() {
+					if n := len(a.tracker.IDs()); n != a.started.Value() {
+						m.Failf("%d changesets, and %d Starts have succeeded", n, a.started.Value())
+					}
+					wantTold(m, a.tracker, a.store)
+				})
+			})
+		})
+	}
+}
+
+// A caller that leaves its Start when the store has answered may take the last step when
+// others have gone on. It brings nothing back that was forgotten since.
+func TestStartThatIsLeftTooLate(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the end of a Start ∥ the same, Start, Prune(1)"}, func(m *mc.M) {
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true})
+		end := tracker.Settled("1")
+		m.Go(end)
+		m.Go(func() {
+			end()
+			tracker.Start(context.Background())
+			tracker.Prune(1)
+		})
+		m.Final(func() {
+			if first := tracker.FirstOrdinal(); first != 2 {
+				m.Failf("the first one is number %d", first)
+			}
+		})
+	})
+}
+
+// A Start that panics where it waits for the store leaves nobody without a turn,
+// whether the store has answered by then or not.
+func TestStartPanicsInTime(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Start(ctx that panics), Start"}, func(m *mc.M) {
+		tracker, store, _ := stepping(m, cowchangeset.Config[int]{})
+		m.Go(func() {
+			func() {
+				defer func() { recover() }()
+				tracker.Start(panicContext{context.Background(), new(atomics.Uint32)})
+			}()
+			if _, err := tracker.Start(context.Background()); err != nil {
+				m.Failf("the next Start: %v", err)
+			}
+		})
+		m.Final(func() { wantTold(m, tracker, store) })
+	})
+}
+
+// panicContext takes a step where it is waited for, and panics.
+type panicContext struct {
+	context.Context
+	step *atomics.Uint32
+}
+
+func (c panicContext) Done() <-chan struct{} {
+	c.step.Add(1)
+	panic("evil")
+}
+
+// A store that is a Pruner is told of all that was forgotten, in order and although
+// nobody waits for it; with failures, when somebody tries again.
+func TestPrunerProtocols(t *testing.T) {
+	ctx := context.Background()
+	type world struct {
+		m       *mc.M
+		tracker *cowchangeset.Tracker[int]
+		store   *forgetful
+	}
+	prune := func(w world) { w.tracker.Prune(1) }
+	pruneOne := func(w world) { w.tracker.Prune(2) }
+	start := func(w world) {
+		if _, err := w.tracker.Start(ctx); err != nil {
+			w.m.Failf("Start: %v", err)
+		}
+	}
+	flush := func(w world) {
+		first := w.tracker.FirstOrdinal()
+		err := w.tracker.Flush(ctx)
+		if err != nil && !errors.Is(err, errDisk) {
+			w.m.Failf("Flush: %v", err)
+		}
+		if w.store.mu.Lock(); err == nil && first > 1 && w.store.before < first {
+			w.m.Failf("flushed, and the store has forgotten what is before %d, not %d", w.store.before, first)
+		}
+		w.store.mu.Unlock()
+	}
+	few := func(n int) mc.Config { return mc.Config{Mode: mc.Bounded, Preemptions: n} }
+	for operations, tt := range map[string]struct {
+		cfg     mc.Config
+		faults  []string
+		threads []func(world)
+	}{
+		"Prune(1) ∥ Prune(2)":                         {mc.Config{}, nil, []func(world){prune, pruneOne}},
+		"Prune(2), Prune(1) ∥ Prune(1)":               {few(1), nil, []func(world){func(w world) { pruneOne(w); prune(w) }, prune}},
+		"Prune(1) ∥ Start, Prune(1)":                  {few(0), nil, []func(world){prune, func(w world) { start(w); prune(w) }}},
+		"Prune(1), Flush ∥ Prune(2)":                  {mc.Config{}, nil, []func(world){func(w world) { prune(w); flush(w) }, pruneOne}},
+		"Prune(2) ∥ Prune(1), Flush; the store fails": {few(1), []string{"Prune"}, []func(world){pruneOne, func(w world) { prune(w); flush(w) }}},
+	} {
+		t.Run(operations, func(t *testing.T) {
+			tt.cfg.Operations = operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				w := world{m: m}
+				w.tracker, w.store = forgetting(cowchangeset.Config[int]{StoreTimeout: -1})
+				for range 3 {
+					start(w)
+				}
+				if err := w.tracker.Flush(ctx); err != nil {
+					m.Failf("%v", err)
+				}
+				step(m, w.store.memory, tt.faults...)
+				for _, do := range tt.threads {
+					m.Go(func() { do(w) })
+				}
+				m.Final(func() {
+					if len(tt.faults) > 0 {
+						w.store.faults(nil)
+						flush(w)
+					}
+					if first := w.tracker.FirstOrdinal(); first == 1 || w.store.before != first {
+						m.Failf("the first one is number %d, and the store has forgotten what is before %d", first, w.store.before)
+					}
+					for _, s := range w.store.blunders() {
+						m.Failf("the tracker's mistake: %s, after %q", s, w.store.called())
+					}
+				})
+			})
+		})
+	}
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Flush returns nil when the Store has all entries that were recorded before, and knows
-// of all changesets that were sealed and, if it is a Pruner, of those that were
-// forgotten. Otherwise it returns the StoreErrors of all changesets that it came to.
-// Without a Store it does nothing. It panics if ctx is nil.
+// Flush returns nil when the Store has all entries that were recorded before, and knows of
+// all that was sealed, applied, aborted or forgotten. Otherwise it returns all StoreErrors
+// that it met. It panics if ctx is nil.
 //
 // Flush is blocking: it waits for the Store or until ctx ends. It takes effect for each
 // changeset when its reserved slots are counted.
@@ -54,7 +53,11 @@ type storage[E any] struct {
 	store     Store[E]
 	validator Validator[E] // the store, or nil
 	async     bool         // Config.Async
-	pruning   *pruning[E]  // nil if the store is no Pruner
+
+	maxBacklog uint64 // Config.MaxBacklog; zero: none, or not async
+	reject     bool   // Config.RejectWhenFull
+
+	pruning *pruning[E] // nil if the store is no Pruner
 	calls
 }
 
@@ -75,7 +78,7 @@ func (s *storage[E]) validate(e E, index int) error {
 		return nil
 	}
 	if err := s.validator.Validate(e); err != nil {
-		return &refusedError{index, err}
+		return &refusedError{ErrRefused, index, err}
 	}
 	return nil
 }
@@ -111,6 +114,31 @@ const (
 // has reports whether the store knows all of t.
 func (f *flusher[E]) has(t target) bool {
 	return t.below <= f.durable.Load() && (t.known == 0 || t.known&^f.known.Load() == 0) && (t.applied == 0 || t.applied <= f.applied.Load())
+}
+
+// room waits until the store is less than maxBacklog entries behind or, with
+// Config.RejectWhenFull, only looks. A sealed changeset has room: its log says no.
+func (f *flusher[E]) room(ctx context.Context) error {
+	if f.maxBacklog == 0 {
+		return nil
+	}
+	durable := f.durable.Load() // before reserved, which is never less
+	n := f.changeset.log.reserved.Load()
+	if n&sealed != 0 || n-durable < f.maxBacklog {
+		return nil
+	}
+	if f.reject {
+		f.request() // or, after a failure, nobody would
+		return ErrBacklogFull
+	}
+	m := f.changeset.log.cut() // a sealed log may end before what was reserved
+	if m.final {
+		return nil
+	}
+	if err := f.until(ctx, target{below: m.n - f.maxBacklog + 1}); err != nil && f.changeset.log.reserved.Load()&sealed == 0 {
+		return &refusedError{ErrBacklogFull, -1, err}
+	}
+	return nil
 }
 
 // recorded completes a Record of n entries from seq on: it waits until they are durable
@@ -154,7 +182,7 @@ func (f *flusher[E]) gather() {
 func (f *flusher[E]) flushNext(running *flush) error {
 	c := f.changeset
 	f.gather()
-	m := c.cut()
+	m := c.log.cut()
 	running.target = c.due(m)
 	if f.durable.Load() < m.n {
 		next, entries := f.at.collect(m.n, maxAppend())
@@ -404,4 +432,97 @@ func (p panicked) Unwrap() error {
 // failed returns the error of a failed call of the store.
 func (f *flushes) failed(method string, err error) error {
 	return &StoreError{ChangesetID: f.id, Method: method, Err: err}
+}
+
+// Prune forgets the oldest changesets, so that no more than keep remain, and returns how
+// many it has forgotten. It stops at the first one that is neither applied nor aborted,
+// unless Config.PruneUnapplied is set, or that the Store does not know completely.
+// Ordinals do not change. A changeset's memory is freed when nobody holds it, or a Trail
+// or an earlier changeset that leads to it. Prune panics if keep is less than 1.
+//
+// A Pruner is told soon afterwards; if that fails, the next Prune or Flush tries again,
+// and only Flush returns the error.
+//
+// Prune is lock-free. It takes effect when the tracker's first changeset is replaced or,
+// if nothing is to be forgotten, when the latest one is found.
+func (t *Tracker[E]) Prune(keep int) int {
+	if keep < 1 {
+		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))
+	}
+	for {
+		first := t.first.Load()
+		last := t.latest()
+		if first == nil || last == nil {
+			return 0
+		}
+		c := first
+		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
+			c = c.next.Load()
+		}
+		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
+			c.flusher.request() // or every Prune would stop here
+		}
+		if c == first {
+			t.prune() // if that has failed before
+			return 0
+		}
+		if t.first.CompareAndSwap(first, c) { // LP(Prune)
+			for p := first; p != c; {
+				p = p.next.Load()
+				p.prev.Store(nil)
+			}
+			t.prune()
+			return int(c.ordinal - first.ordinal)
+		}
+		// Another Prune was faster.
+	}
+}
+
+// stored reports whether the store, if there is one, needs nothing more of c,
+// which is sealed.
+func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.log.cut())) }
+
+// pruning tells a store that is a Pruner which changesets its tracker has forgotten, in
+// flushes of its own: a store that prunes slowly delays nobody but a Flush.
+type pruning[E any] struct {
+	flushes
+	tracker *Tracker[E]
+
+	// pruned is the ordinal below which the store knows all changesets to be forgotten.
+	// Only flushes write it, and only upwards; at first it is that of the first
+	// changeset.
+	pruned atomics.Uint64
+}
+
+// prune requests a flush if a store that is a Pruner does not know all that the tracker
+// has forgotten.
+func (t *Tracker[E]) prune() {
+	if t.storage == nil || t.pruning == nil {
+		return
+	}
+	if p := t.pruning; !p.has(p.due()) {
+		p.request()
+	}
+}
+
+// due returns all that the store should know: the ordinal of the first changeset.
+func (p *pruning[E]) due() target {
+	if first := p.tracker.first.Load(); first != nil {
+		return target{below: first.ordinal}
+	}
+	return target{}
+}
+
+func (p *pruning[E]) has(t target) bool { return t.below <= p.pruned.Load() }
+
+func (p *pruning[E]) flushNext(running *flush) error {
+	running.target = p.due()
+	if before := running.target.below; !p.has(running.target) {
+		pruner := p.tracker.store.(Pruner)
+		if err := p.call(running, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
+			return err
+		}
+		p.pruned.Store(before)
+	}
+	return nil
 }
