@@ -168,7 +168,9 @@ func (rt *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[K, V]) (
 		}
 		rt.helpReplace(k, c, present)
 	}
-	heirs.handedOn()
+	if heirs.members != nil {
+		heirs.handedOn()
+	}
 	return c, present
 }
 

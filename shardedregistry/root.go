@@ -69,6 +69,13 @@ func (rt *root[K, V]) ease() {
 	rt.light = rt.open && rt.plain && rt.check == nil
 }
 
+// snapshotting reports whether a snapshot is being taken. Each writer of a key asks,
+// and stores a dated record if so.
+func (rt *root[K, V]) snapshotting() bool {
+	now := rt.clock.Load()
+	return now != nil && now.collectors > 0
+}
+
 // len adds the counters of the shards.
 func (rt *root[K, V]) len() int {
 	n := int64(0)

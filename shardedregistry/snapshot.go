@@ -158,9 +158,6 @@ func (sc *snapshotClock) now() snapshotClock {
 	return *sc
 }
 
-// idle reports whether no snapshot is being taken.
-func (sc *snapshotClock) idle() bool { return sc == nil || sc.collectors == 0 }
-
 // joined adds a collector.
 func (sc snapshotClock) joined() snapshotClock {
 	sc.collectors++
@@ -202,10 +199,6 @@ func (rt *root[K, V]) updateClock(change func(snapshotClock) snapshotClock) snap
 		}
 	}
 }
-
-// snapshotting reports whether a snapshot is being taken. Each writer of a key asks,
-// and stores a dated record if so.
-func (rt *root[K, V]) snapshotting() bool { return !rt.clock.Load().idle() }
 
 // follow lets rec, which begins a cell, follow the dead record of the cell that
 // it replaces.

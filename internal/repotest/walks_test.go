@@ -21,9 +21,9 @@ var walks = []struct {
 	files, functions, long int
 }{
 	{"Get", "shardedregistry", "`Registry.Get`", 1, 1, 1},
-	{"Update", "shardedregistry", "`Registry.Update` of a present key", 3, 7, 3},
-	{"Create", "shardedregistry", "`Registry.Create`", 6, 14, 7},
-	{"Delete", "shardedregistry", "`Registry.Delete`", 5, 22, 8},
+	{"Update", "shardedregistry", "`Registry.Update` of a present key", 3, 6, 4},
+	{"Create", "shardedregistry", "`Registry.Create`", 4, 10, 7},
+	{"Delete", "shardedregistry", "`Registry.Delete`", 4, 21, 9},
 	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a loop", 7, 0, 0},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 5, 45, 26},
 	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5, 1},
