@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -136,18 +137,6 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 	if o.quick && o.plan.Skip == big {
 		fmt.Fprintln(stderr, "bench: a quick run leaves out parameters of 10,000 and more")
 	}
-	fmt.Fprintln(stderr, "bench: calibrating (one short pass, thrown away)")
-	c, err := b.Calibrate(ctx, o.plan, began)
-	if err != nil {
-		return "", err
-	}
-	plan := o.plan.Fit(c)
-	if len(plan.LeftOut) > 0 {
-		fmt.Fprintf(stderr, "bench: too costly for a budget of %v, left out: %s\n", plan.Budget, strings.Join(plan.LeftOut, ", "))
-	}
-	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds, samples of %s, budget %v\n",
-		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.Samples(), plan.Budget)
-
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
 	}
@@ -158,19 +147,28 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 		return "", fmt.Errorf("bench: %w", err)
 	}
 	defer f.Close()
-	command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
-	if err := runner.WriteHeader(ctx, f, b, c, plan, command, now); err != nil {
-		return "", err
+	header := func(c *runner.Calibration) error {
+		command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
+		return runner.WriteHeader(ctx, f, b, c, o.plan, command, now)
 	}
-	done, err := b.Rounds(ctx, plan, c, f, runner.NewProgress(os.Stderr))
-	if err != nil {
-		return "", fmt.Errorf("%w\nbench: whole rounds in %s: %d", err, path, done)
-	}
-	if done < plan.Rounds {
-		fmt.Fprintf(stderr, "bench: stopped after %d of %d rounds: the budget of %v is used up\n", done, plan.Rounds, plan.Budget)
+	measured := 0
+	for _, part := range parts(o) {
+		err := part.measure(ctx, b, f, stderr, began, header)
+		switch {
+		case errors.Is(err, runner.ErrNone):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("%w\nbench: what was measured is in %s", err, path)
+		}
+		header = func(*runner.Calibration) error { return nil } // once
+		measured++
 	}
 	if err := f.Close(); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
+	}
+	if measured == 0 {
+		os.Remove(path)
+		return "", fmt.Errorf("bench: %w in %s matches %q", runner.ErrNone, o.pkg, o.plan.Bench)
 	}
 	return path, nil
 }

@@ -26,6 +26,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"names":    list[string],
 	"title":    title,
 	"speedup":  Speedup,
+	"within":   Within,
 }).Parse(pageText))
 
 // view is what the page shows.
@@ -34,12 +35,26 @@ type view struct {
 	Style      template.CSS
 	Subject    string
 	Structures []structureView
+	Latencies  []*latencyView
+	Quantiles  []Quantile
 	Groups     []groupView
 	Losses     []*Comparison
 	Heavier    []*Heavy
 	Compared   int
 	Faster     int
 	Undecided  int
+}
+
+// latencyView is a structure's quantiles.
+type latencyView struct {
+	Structure string
+	Titles    []latencyTitle
+}
+
+type latencyTitle struct {
+	Title string
+	Loads []*Latency
+	Plots []template.HTML
 }
 
 type structureView struct {
@@ -76,6 +91,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Report:    r,
 		Style:     template.CSS(pageStyle),
 		Subject:   Subject,
+		Quantiles: Quantiles,
 		Groups:    r.groups(),
 		Losses:    r.Losses(),
 		Heavier:   r.Heavier(),
@@ -110,6 +126,16 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			sv.Ops = append(sv.Ops, ov)
 		}
 		v.Structures = append(v.Structures, sv)
+	}
+	for _, l := range r.Latencies {
+		lv := find(&v.Latencies, func(lv *latencyView) bool { return lv.Structure == l.Structure })
+		lv.Structure = l.Structure
+		if n := len(lv.Titles); n == 0 || lv.Titles[n-1].Title != l.Title {
+			lv.Titles = append(lv.Titles, latencyTitle{Title: l.Title})
+		}
+		t := &lv.Titles[len(lv.Titles)-1]
+		t.Loads = append(t.Loads, l)
+		t.Plots = appendPlot(t.Plots, latencyPlot(l, s))
 	}
 	if err := page.Execute(w, v); err != nil {
 		return fmt.Errorf("bench: writing the report: %w", err)

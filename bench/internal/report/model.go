@@ -30,6 +30,7 @@ type Report struct {
 	MinSamples int   // fewest and most samples that any row has
 	MaxSamples int
 	Structures []*Structure
+	Latencies  []*Latency
 	Warnings   []string
 }
 

@@ -29,10 +29,9 @@ func Read(r io.Reader, file, baseline string) (*Report, error) {
 		case *benchfmt.SyntaxError:
 			return nil, fmt.Errorf("bench: %w", rec)
 		case *benchfmt.Result:
-			if rep.Meta == nil {
-				for _, c := range rec.Config {
-					rep.Meta = append(rep.Meta, Pair{c.Key, string(c.Value)})
-				}
+			rep.Meta = rep.Meta[:0] // the last result has all lines of the file before it
+			for _, c := range rec.Config {
+				rep.Meta = append(rep.Meta, Pair{c.Key, string(c.Value)})
 			}
 			g.add(rec)
 		}
@@ -149,6 +148,10 @@ func (g *grouping) fill(rep *Report) {
 		}
 		// The operation's name was taken out of the full one: "*/read=99".
 		params := strings.TrimPrefix(c.params.StringValues(), "*")
+		if of, ok := strings.CutPrefix(base, "Latency"); ok {
+			rep.addLatency(of, params, c.impl.StringValues(), cpu, samples)
+			continue
+		}
 		rep.at(base, params, cpu).addRow(&Row{
 			Impl:     c.impl.StringValues(),
 			Time:     measure(times),
@@ -189,6 +192,9 @@ func (g *grouping) fill(rep *Report) {
 			"Samples of one iteration, where others have a hundred or more, are left out, and their rows marked †: %s.", strings.Join(cut, ", ")))
 	}
 	for _, f := range benchproc.NonSingularFields(g.residues) {
+		if f.Name == "benchtime" || f.Name == "left-out" {
+			continue // each part of a run has its own
+		}
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("The file mixes results that differ in %s.", f))
 	}
 	if rep.MaxSamples > 0 && rep.MinSamples < 6 {

@@ -28,6 +28,13 @@ type series map[string]int
 
 func (r *Report) series() series {
 	s := series{Subject: 0, r.Baseline: 1}
+	for _, l := range r.Latencies {
+		for _, row := range l.Rows {
+			if _, ok := s[row.Impl]; !ok && row.Impl != Floor {
+				s[row.Impl] = len(s)
+			}
+		}
+	}
 	for _, st := range r.Structures {
 		for _, op := range st.Ops {
 			for _, c := range op.Cases {

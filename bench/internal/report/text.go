@@ -30,6 +30,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	tab.Flush()
 
+	r.writeLatencies(buf)
 	losses := r.Losses()
 	fmt.Fprintf(buf, "\nWhere %s is slower (%d of %d comparisons)\n\n", Subject, len(losses), len(r.Comparisons()))
 	if len(losses) == 0 {
@@ -45,4 +46,36 @@ func (r *Report) WriteText(w io.Writer) error {
 		return fmt.Errorf("bench: %w", err)
 	}
 	return nil
+}
+
+// writeLatencies writes the quantiles.
+func (r *Report) writeLatencies(w io.Writer) {
+	if len(r.Latencies) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nTime of single operations: quantiles, medians over the runs. %s does nothing;\nnumbers in brackets cannot be told from it: they come from the scheduler.\n", Floor)
+	for _, l := range r.Latencies {
+		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(w, "\n%s, %s\n", l.Name(), CPUs(l.CPU))
+		fmt.Fprintf(tab, "  %-10s", "")
+		for _, q := range Quantiles {
+			fmt.Fprintf(tab, "\t%s", q.Name)
+		}
+		fmt.Fprintln(tab, "\t")
+		for _, row := range l.Rows {
+			fmt.Fprintf(tab, "  %-10s", row.Impl)
+			for i, m := range row.Times {
+				switch {
+				case !m.Known():
+					fmt.Fprint(tab, "\t–")
+				case l.AtFloor(row, i):
+					fmt.Fprintf(tab, "\t(%s)", Duration(m.Center))
+				default:
+					fmt.Fprintf(tab, "\t%s", Duration(m.Center))
+				}
+			}
+			fmt.Fprintln(tab, "\t")
+		}
+		tab.Flush()
+	}
 }

@@ -48,6 +48,7 @@ const (
 // a zero BenchTime is chosen by Fit.
 type Plan struct {
 	Bench     string        // as in go test -bench
+	SkipTops  string        // regular expression over the names of top-level benchmarks; "" skips none
 	Skip      string        // regular expression over one element of a name, at any depth; "" skips nothing
 	CPUs      []int         // values of GOMAXPROCS
 	Rounds    int           // samples per benchmark
@@ -148,6 +149,7 @@ func (p Plan) refit(took time.Duration, rounds int, left time.Duration, c *Calib
 // pass is one run of the binary.
 type pass struct {
 	bench     string  // as in go test -bench
+	skipTops  string  // as in Plan
 	skip      string  // as in Plan
 	leaves    []*Leaf // if there are any, then these and not what bench and skip say
 	benchTime time.Duration
@@ -169,13 +171,16 @@ func (p pass) args() []string {
 		"-test.cpu=" + FormatCPUs(p.cpus),
 		"-test.timeout=" + hangTimeout.String(),
 	}
-	if p.skip != "" && len(p.leaves) == 0 {
+	var skips []string
+	if p.skipTops != "" {
+		skips = append(skips, p.skipTops)
+	}
+	for depth := 1; p.skip != "" && depth <= maxDepth; depth++ {
 		// Package testing stops at the first alternative that matches in part, so
 		// there is one for each depth.
-		var skips []string
-		for depth := 1; depth <= maxDepth; depth++ {
-			skips = append(skips, strings.Repeat("/", depth)+"("+p.skip+")")
-		}
+		skips = append(skips, strings.Repeat("/", depth)+"("+p.skip+")")
+	}
+	if len(skips) > 0 && len(p.leaves) == 0 {
 		args = append(args, "-test.skip="+strings.Join(skips, "|"))
 	}
 	return args

@@ -165,8 +165,26 @@ func (c *Calibration) leaveOut(room time.Duration) (names []string) {
 		for _, u := range top.Units {
 			u.Leaves = slices.DeleteFunc(u.Leaves, func(l *Leaf) bool { return slices.Contains(names, l.group()) })
 		}
+	}
+	c.compact()
+	return names
+}
+
+// Keep removes the benchmarks that do not match, and reports whether any is left.
+func (c *Calibration) Keep(match func(name string) bool) bool {
+	for _, top := range c.Tops {
+		for _, u := range top.Units {
+			u.Leaves = slices.DeleteFunc(u.Leaves, func(l *Leaf) bool { return !match(l.Name) })
+		}
+	}
+	c.compact()
+	return len(c.Tops) > 0
+}
+
+// compact removes what has no leaves any more.
+func (c *Calibration) compact() {
+	for _, top := range c.Tops {
 		top.Units = slices.DeleteFunc(top.Units, func(u *Unit) bool { return len(u.Leaves) == 0 })
 	}
 	c.Tops = slices.DeleteFunc(c.Tops, func(t *Top) bool { return len(t.Units) == 0 })
-	return names
 }
