@@ -88,7 +88,7 @@ func eachLatency(b *testing.B, patterns []pattern, shortest time.Duration, candi
 						all.Merge(latency.Closed(p.threads(), window(shortest), op))
 					}
 				}
-				report(b, all)
+				reportTimes(b, all)
 			})
 		}
 	}
@@ -97,8 +97,8 @@ func eachLatency(b *testing.B, patterns []pattern, shortest time.Duration, candi
 // shortest is the least window of most benchmarks.
 const shortest = 5 * time.Millisecond
 
-// report adds quantiles to the result, where enough operations lie beyond.
-func report(b *testing.B, h *latency.Histogram) {
+// reportTimes adds quantiles to the result, where enough operations lie beyond.
+func reportTimes(b *testing.B, h *latency.Histogram) {
 	for _, q := range []struct {
 		unit string
 		of   float64
@@ -336,7 +336,7 @@ func benchmarkSlowKey(b *testing.B, c latencyCache, urls []string, takes, pause 
 		h.Merge(latency.Open(open1.threads(), window(2*(takes+pause)), rate, op))
 	}
 	b.StopTimer()
-	report(b, h)
+	reportTimes(b, h)
 }
 
 // BenchmarkLatencyCacheBurst starts goroutines that all ask for one absent key,
@@ -361,7 +361,7 @@ func BenchmarkLatencyCacheBurst(b *testing.B) {
 					})
 				}))
 			}
-			report(b, h)
+			reportTimes(b, h)
 		})
 	}
 	for _, impl := range latencyCaches {
@@ -396,7 +396,7 @@ func benchmarkGrowth(b *testing.B, impl string, fresh func() (read latency.Op, a
 			added += n
 		}
 		b.StopTimer()
-		report(b, h)
+		reportTimes(b, h)
 		b.ReportMetric(float64(added/b.N), "keys")
 	})
 }

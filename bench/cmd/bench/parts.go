@@ -9,42 +9,58 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchfree/latchfree/bench/internal/headline"
 	"github.com/latchfree/latchfree/bench/internal/runner"
 )
 
 // part is a part of a run with rounds of its own.
 type part struct {
-	name string
-	plan runner.Plan
-	keep func(name string) bool // which of the benchmarks that the plan selects; nil keeps all
-	rest time.Duration          // when all must have ended, instead of a budget of its own
+	name  string
+	plan  runner.Plan
+	keep  func(name string) bool // which of the benchmarks that the plan selects; nil keeps all
+	share float64                // of the rest of the budget
 }
 
 // latencies is what the names of benchmarks of latency begin with.
 const latencies = "BenchmarkLatency"
 
-// parts returns what a run measures, in this order.
+// parts returns what a run measures, in this order: the headline cases first, and
+// alone in a quick run, unless the caller has chosen what to measure.
 func parts(o options) []part {
-	latency := part{name: "latency", plan: o.plan, keep: func(name string) bool { return strings.HasPrefix(name, latencies) }}
-	if latency.plan.Bench == "." {
-		latency.plan.Bench = "^" + latencies
-	}
-	latency.plan.CPUs = []int{slices.Max(o.plan.CPUs)}
-	latency.plan.Rounds = runner.MinRounds
-	latency.plan.Budget = o.plan.Budget * 3 / 10
-	speed := part{name: "speed", plan: o.plan, rest: o.plan.Budget}
+	all := o.plan.Bench == "."
+	isLatency := func(name string) bool { return strings.HasPrefix(name, latencies) }
+	base := o.plan
+	base.Never = headline.Has
+	most := []int{slices.Max(base.CPUs)}
+
+	latency := part{name: "latency", plan: base, keep: isLatency, share: 0.3}
+	latency.plan.CPUs, latency.plan.Rounds = most, runner.MinRounds
+	speed := part{name: "speed", plan: base, share: 1}
 	speed.plan.SkipTops = "^" + latencies
-	return []part{latency, speed}
+	if !all {
+		return []part{latency, speed}
+	}
+	first := part{name: "headline cases, latency", plan: latency.plan, share: 0.1}
+	first.plan.Bench = headline.Pattern(headline.Latency)
+	second := part{name: "headline cases, speed", plan: base, share: 0.2}
+	second.plan.Bench = headline.Pattern(headline.Speed)
+	if o.quick {
+		first.share, second.share = 0.45, 1
+		return []part{first, second}
+	}
+	latency.plan.Bench = "^" + latencies
+	latency.keep = func(name string) bool { return isLatency(name) && !headline.Has(name) }
+	speed.keep = func(name string) bool { return !headline.Has(name) }
+	return []part{first, second, latency, speed}
 }
 
 // measure runs the part and writes its results to raw, after the header, which
-// needs a calibration.
+// needs a calibration. The budget of the whole run is used since began.
 func (p part) measure(ctx context.Context, b *runner.Binary, raw, stderr io.Writer, began time.Time, header func(*runner.Calibration) error) error {
 	fmt.Fprintf(stderr, "bench: %s: calibrating (one short pass, thrown away)\n", p.name)
 	now := time.Now()
-	if p.rest > 0 {
-		p.plan.Budget = max(p.rest-now.Sub(began), p.rest/4)
-	}
+	left := max(p.plan.Budget-now.Sub(began), p.plan.Budget/4)
+	p.plan.Budget = time.Duration(p.share * float64(left))
 	c, err := b.Calibrate(ctx, p.plan, now)
 	if err != nil {
 		return err

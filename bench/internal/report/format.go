@@ -58,7 +58,7 @@ func Spread(m Measure) string {
 	}
 	d := max(m.Hi-m.Center, m.Center-m.Lo) / m.Center
 	if math.IsInf(d, 0) || math.IsNaN(d) {
-		return "±∞"
+		return "too few samples"
 	}
 	return fmt.Sprintf("±%.0f %%", d*100)
 }

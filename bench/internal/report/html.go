@@ -26,7 +26,6 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"names":    list[string],
 	"title":    title,
 	"speedup":  Speedup,
-	"within":   Within,
 }).Parse(pageText))
 
 // view is what the page shows.

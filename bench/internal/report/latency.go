@@ -31,6 +31,7 @@ type Latency struct {
 	Title     string // slow code
 	Params    string // load=open threads=1x
 	CPU       int
+	file      string        // the name in the file: CacheSlowKey/load=open/threads=1x
 	Rows      []*LatencyRow // the subject, the baseline, the others, the floor
 }
 
@@ -57,11 +58,12 @@ func (l *Latency) Row(impl string) *LatencyRow {
 // that it measures latency.
 func (r *Report) addLatency(base, params, impl string, cpu int, samples []sample) {
 	structure, title := split(base)
+	file := base + params
 	params = strings.TrimSpace(strings.ReplaceAll(params, "/", " "))
 	l := find(&r.Latencies, func(l *Latency) bool {
 		return l.Structure == structure && l.Title == title && l.Params == params && l.CPU == cpu
 	})
-	l.Structure, l.Title, l.Params, l.CPU = structure, title, params, cpu
+	l.Structure, l.Title, l.Params, l.CPU, l.file = structure, title, params, cpu, file
 	row := &LatencyRow{Impl: impl}
 	for _, q := range Quantiles {
 		row.Times = append(row.Times, measure(of(samples, q.Name+"-sec")))
@@ -92,6 +94,14 @@ func (l *Latency) AtFloor(row *LatencyRow, quantile int) bool {
 	return own.Known() && idle.Known() && own.Lo <= idle.Hi
 }
 
+// Cell formats a quantile with its interval.
+func (r *LatencyRow) Cell(quantile int) string {
+	if r.NoisyAt(quantile) {
+		return TooNoisy
+	}
+	return Within(r.Times[quantile])
+}
+
 // Within formats a time with its interval: "12.0 µs (9.10–15.0)".
 func Within(m Measure) string {
 	switch {
@@ -113,8 +123,8 @@ func Within(m Measure) string {
 func latencyPlot(l *Latency, s series) string {
 	var all extent
 	for _, row := range l.Rows {
-		for _, m := range row.Times {
-			if m.Known() {
+		for q, m := range row.Times {
+			if m.Known() && !row.NoisyAt(q) {
 				all.add(m.Center, m.Center, m.Center)
 			}
 		}
@@ -142,7 +152,7 @@ func latencyPlot(l *Latency, s series) string {
 		class := latencyClass(s, row.Impl)
 		last := -1
 		for q, m := range row.Times {
-			if !m.Known() {
+			if !m.Known() || row.NoisyAt(q) {
 				continue
 			}
 			if last >= 0 {
@@ -151,7 +161,7 @@ func latencyPlot(l *Latency, s series) string {
 			last = q
 		}
 		for q, m := range row.Times {
-			if m.Known() {
+			if m.Known() && !row.NoisyAt(q) {
 				canvas.Marker(x.At(Quantiles[q].Of), y.At(m.Center), markRadius-0.6, svg.ShapeOf(s[row.Impl]), "mark "+class,
 					fmt.Sprintf("%s, %s: %s", row.Impl, Quantiles[q].Name, Within(m)))
 			}

@@ -31,6 +31,7 @@ type Report struct {
 	MaxSamples int
 	Structures []*Structure
 	Latencies  []*Latency
+	Machine    Machine
 	Warnings   []string
 }
 

@@ -4,15 +4,17 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
 // WriteText writes the summary and the losses for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	buf := bufio.NewWriter(w)
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(buf, "Note: %s\n", warning)
+	if busy := r.Machine.Busy(); busy != "" {
+		fmt.Fprintf(buf, "%s\n\n", strings.Join(wrap("!! "+busy, 100), "\n"))
 	}
+	r.writeHeadlines(buf)
 	fmt.Fprintf(buf, "Speed of %s in multiples of each other implementation's (above 1×: %s is faster)\n\n", Subject, Subject)
 	// Numbers stand to the right; names are padded to stand to the left.
 	sums := r.Summaries()
@@ -42,6 +44,12 @@ func (r *Report) WriteText(w io.Writer) error {
 			c.Other.Impl, Duration(c.Other.Time.Center), Times(c.Ratio.Center), Range(c.Ratio), P(c.Ratio.P))
 	}
 	tab.Flush()
+	if names := r.Noisy(); len(names) > 0 {
+		fmt.Fprintf(buf, "\nToo noisy to be compared (%d rows): %s\n", len(names), strings.Join(names, ", "))
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(buf, "\nNote: %s\n", warning)
+	}
 	if err := buf.Flush(); err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
@@ -68,6 +76,8 @@ func (r *Report) writeLatencies(w io.Writer) {
 				switch {
 				case !m.Known():
 					fmt.Fprint(tab, "\t–")
+				case row.NoisyAt(i):
+					fmt.Fprint(tab, "\t"+TooNoisy)
 				case l.AtFloor(row, i):
 					fmt.Fprintf(tab, "\t(%s)", Duration(m.Center))
 				default:
@@ -77,5 +87,40 @@ func (r *Report) writeLatencies(w io.Writer) {
 			fmt.Fprintln(tab, "\t")
 		}
 		tab.Flush()
+	}
+}
+
+// writeHeadlines writes the speed of the headline cases.
+func (r *Report) writeHeadlines(w io.Writer) {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	says := ""
+	for _, h := range r.Headlines() {
+		if h.Speed == nil {
+			continue
+		}
+		if says == "" {
+			fmt.Fprintln(w, "The headline cases: time per operation, and how many times as fast "+Subject+" is")
+		}
+		if h.Says != says {
+			says = h.Says
+			fmt.Fprintf(tab, "\n  %s\n", says)
+		}
+		ours := h.Speed.Row(Subject)
+		fmt.Fprintf(tab, "    %s", CPUs(h.Speed.CPU))
+		for _, row := range h.Speed.Rows {
+			switch {
+			case row.Noisy():
+				fmt.Fprintf(tab, "\t%s %s", row.Impl, TooNoisy)
+			case row == ours || ours == nil || ours.Noisy():
+				fmt.Fprintf(tab, "\t%s %s", row.Impl, Duration(row.Time.Center))
+			default:
+				fmt.Fprintf(tab, "\t%s %s (%s)", row.Impl, Duration(row.Time.Center), Times(Speedup(ours, row).Center))
+			}
+		}
+		fmt.Fprintln(tab)
+	}
+	tab.Flush()
+	if says != "" {
+		fmt.Fprintln(w)
 	}
 }

@@ -55,6 +55,8 @@ type Plan struct {
 	BenchTime time.Duration // of one sample; 0 lets Fit choose
 	Budget    time.Duration // for everything until the last round ends
 
+	Never func(name string) bool // reports whether a benchmark must not be left out; nil: none
+
 	LeftOut []string      // what Fit found too costly for the budget
 	longest time.Duration // the bench time that Fit chose, which may be lowered; 0 if the caller did
 }
@@ -102,7 +104,7 @@ func (p Plan) Fit(c *Calibration) Plan {
 	// budget went into building and calibrating, then it is exceeded.
 	left := max(p.Budget*95/100-c.Took, p.Budget/2)
 	cpus := time.Duration(len(p.CPUs))
-	p.LeftOut = c.leaveOut(left / 2 / MinRounds / cpus)
+	p.LeftOut = c.leaveOut(left/2/MinRounds/cpus, p.Never)
 	var ground time.Duration
 	for _, l := range c.leaves() {
 		ground += l.ground()

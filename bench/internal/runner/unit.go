@@ -139,9 +139,9 @@ func pattern(leaves []*Leaf) string {
 }
 
 // leaveOut removes leaves until what the rest costs a round however short its
-// samples are is at most room, those of the costliest groups first. It returns
-// the names of the groups.
-func (c *Calibration) leaveOut(room time.Duration) (names []string) {
+// samples are is at most room, those of the costliest groups first, but for
+// those that must not be left out. It returns the names of the groups.
+func (c *Calibration) leaveOut(room time.Duration, never func(name string) bool) (names []string) {
 	costs := make(map[string]time.Duration)
 	var all time.Duration
 	var groups []string
@@ -157,6 +157,9 @@ func (c *Calibration) leaveOut(room time.Duration) (names []string) {
 	for _, g := range groups {
 		if all <= room || len(names) == len(groups)-1 {
 			break // one at least is measured
+		}
+		if never != nil && never(g) {
+			continue
 		}
 		all -= costs[g]
 		names = append(names, g)
