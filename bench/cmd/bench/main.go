@@ -14,9 +14,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -225,13 +227,21 @@ func publish(ctx context.Context, o options, raw string, stdout io.Writer) error
 	if err != nil || !r.HasBaseline() {
 		return err
 	}
-	for name, theme := range map[string]string{"light": report.Light, "dark": report.Dark} {
-		if err := create(filepath.Join(o.out, "speed-"+name+".svg"), func(w io.Writer) error { return r.WritePicture(w, theme) }); err != nil {
+	pictures := map[string]func(io.Writer, report.Theme) error{"speed": r.WritePicture}
+	if r.HasTail() {
+		pictures["tail"] = r.WriteTail
+	}
+	for _, name := range slices.Sorted(maps.Keys(pictures)) {
+		for paper, theme := range map[string]report.Theme{"light": report.Light, "dark": report.Dark} {
+			if err := create(filepath.Join(o.out, name+"-"+paper+".svg"), func(w io.Writer) error { return pictures[name](w, theme) }); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(stdout, "picture      %s, %s-dark.svg\n", filepath.Join(o.out, name+"-light.svg"), name); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "picture      %s, speed-dark.svg\n", filepath.Join(o.out, "speed-light.svg"))
-	return err
+	return nil
 }
 
 // create writes a file with what write writes.

@@ -31,7 +31,7 @@ var Speed = []Case{
 var Latency = []Case{
 	{"LatencyBreakerCall/load=closed/threads=4x", "a call through a breaker"},
 	{"LatencyCacheHit/load=closed/threads=4x", "a cache hit"},
-	{"LatencyCacheSlowKey/load=open/threads=1x", "a cache hit while another key is created for 50 ms"},
+	{"LatencyCacheSlowKey/load=paced/threads=4x", "a cache hit while another key is created for 50 ms"},
 	{"LatencyRegistrySlowCode/load=closed/threads=1x", "a read or update beside updates that take 200 µs"},
 	{"LatencyTrackerRecord/load=closed/threads=4x", "recording a change"},
 }

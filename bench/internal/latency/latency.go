@@ -84,7 +84,9 @@ func Open(threads int, window time.Duration, perSecond float64, op Op) *Histogra
 		for i := 0; due < window; i++ {
 			now := time.Since(begin)
 			for now < due {
-				if !spin {
+				if due-now > asleep {
+					Wait(due - now)
+				} else if !spin {
 					runtime.Gosched()
 				}
 				now = time.Since(begin)
@@ -100,6 +102,9 @@ func Open(threads int, window time.Duration, perSecond float64, op Op) *Histogra
 		}
 	})
 }
+
+// asleep is how long a worker must have nothing to do to give its processor back.
+const asleep = 100 * time.Microsecond
 
 // Capacity returns how many operations a second a closed loop makes.
 func Capacity(threads int, window time.Duration, op Op) float64 {

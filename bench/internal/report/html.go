@@ -34,6 +34,8 @@ type view struct {
 	Style      template.CSS
 	Subject    string
 	Structures []structureView
+	ChartCPUs  []int
+	Tails      []tailView
 	Latencies  []*latencyView
 	Quantiles  []Quantile
 	Groups     []groupView
@@ -42,6 +44,12 @@ type view struct {
 	Compared   int
 	Faster     int
 	Undecided  int
+}
+
+// tailView is the quantiles of a headline case.
+type tailView struct {
+	Says string
+	Plot template.HTML
 }
 
 // latencyView is a structure's quantiles.
@@ -60,7 +68,7 @@ type structureView struct {
 	*Structure
 	ID     string
 	Answer string
-	Chart  template.HTML // empty if nothing was compared
+	Charts []template.HTML // one for each of ChartCPUs; empty if nothing was compared
 	Speed  []speedView
 	Ops    []opView
 }
@@ -98,13 +106,25 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Faster:    r.Count(Faster),
 		Undecided: r.Count(Undecided),
 	}
+	// One CPU comes last, behind a fold.
+	for _, cpu := range r.CPUs {
+		if cpu > 1 {
+			v.ChartCPUs = append(v.ChartCPUs, cpu)
+		}
+	}
+	if slices.Contains(r.CPUs, 1) {
+		v.ChartCPUs = append(v.ChartCPUs, 1)
+	}
 	s := r.series()
+	for _, h := range r.Headlines() {
+		if h.Latency != nil {
+			v.Tails = append(v.Tails, tailView{h.Says, template.HTML(latencyPlot(h.Latency, s))})
+		}
+	}
 	for _, st := range r.Structures {
 		sv := structureView{Structure: st, ID: st.Name, Answer: r.answer(st)}
-		for _, cpu := range r.CPUs {
-			if sv.Chart == "" {
-				sv.Chart = template.HTML(answerPlot(r, st, cpu))
-			}
+		for _, cpu := range v.ChartCPUs {
+			sv.Charts = append(sv.Charts, template.HTML(answerPlot(r, st, cpu)))
 		}
 		others := st.Others(r.Baseline)
 		if len(others) > 0 && others[0] == r.Baseline {

@@ -133,7 +133,7 @@ func latencyPlot(l *Latency, s series) string {
 		return ""
 	}
 	const left, right, top, bottom = 52.0, panelWidth - 12.0, 36.0, 210.0
-	height := bottom + 38.0
+	height := bottom + 56.0
 	canvas := svg.New(panelWidth, height, l.Name()+": quantiles of the time of one operation")
 	x := svg.NewLog(Quantiles[0].Of, Quantiles[len(Quantiles)-1].Of, left+8, right-18)
 	y := svg.NewLog(all.least/1.3, all.most*1.3, bottom, top)
@@ -146,7 +146,7 @@ func latencyPlot(l *Latency, s series) string {
 		canvas.Line(x.At(q.Of), top, x.At(q.Of), bottom, "grid")
 		canvas.Text(x.At(q.Of), bottom+14, svg.Middle, "tick", q.Name)
 	}
-	at := left
+	at, legend := 0.0, bottom+29
 	for i := len(l.Rows) - 1; i >= 0; i-- { // the subject on top
 		row := l.Rows[i]
 		class := latencyClass(s, row.Impl)
@@ -168,9 +168,13 @@ func latencyPlot(l *Latency, s series) string {
 		}
 	}
 	for _, row := range l.Rows {
-		canvas.Marker(at, bottom+29, markRadius, svg.ShapeOf(s[row.Impl]), "mark "+latencyClass(s, row.Impl), "")
-		canvas.Text(at+7, bottom+33, svg.Start, "impl", row.Impl)
-		at += float64(len(row.Impl))*charWidth + 22
+		wide := float64(len(row.Impl))*charWidth + 22
+		if at > 0 && at+wide > panelWidth {
+			at, legend = 0, legend+rowHeight
+		}
+		canvas.Marker(at+markRadius, legend, markRadius, svg.ShapeOf(s[row.Impl]), "mark "+latencyClass(s, row.Impl), "")
+		canvas.Text(at+12, legend+4, svg.Start, "impl", row.Impl)
+		at += wide
 	}
 	return canvas.String()
 }

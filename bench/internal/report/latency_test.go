@@ -23,7 +23,7 @@ func quantiles(name string, p50, p99, longest float64) string {
 
 func readLatency(t *testing.T) *Report {
 	t.Helper()
-	const load = "CacheSlowKey/load=open/threads=1x/impl="
+	const load = "CacheSlowKey/load=paced/threads=4x/impl="
 	return read(t,
 		quantiles(load+"mutex", 100, 50e6, 51e6),
 		quantiles(load+"latchfree", 50, 60, 4e6),
@@ -33,13 +33,23 @@ func readLatency(t *testing.T) *Report {
 	)
 }
 
+// longLegend has as many implementations as any benchmark of latency.
+func longLegend(t *testing.T) *Report {
+	var raw []string
+	for _, impl := range []string{"latchfree", "mutex", "rwmutex", "oncevalues", "syncmap", "idle"} {
+		raw = append(raw, quantiles("CacheSlowKey/load=paced/threads=4x/impl="+impl, 100, 50e6, 51e6),
+			quantiles("CacheSlowKey/load=closed/threads=1x/impl="+impl, 1e3, 1e9, 2e9))
+	}
+	return read(t, raw...)
+}
+
 func TestRead_Latency(t *testing.T) {
 	r := readLatency(t)
 	require.Len(t, r.Comparisons(), 1, "a window is no operation, and is compared with nothing")
 	require.Empty(t, r.Warnings)
 	require.Len(t, r.Latencies, 1)
 	l := r.Latencies[0]
-	require.Equal(t, "Cache slow key load=open threads=1x", l.Name())
+	require.Equal(t, "Cache slow key load=paced threads=4x", l.Name())
 	require.Equal(t, 2, l.CPU)
 	var impls []string
 	for _, row := range l.Rows {
@@ -75,15 +85,53 @@ func TestLatency_IsShown(t *testing.T) {
 	r := readLatency(t)
 	page := pageOf(t, r)
 	require.Contains(t, page, `<section id="latency">`)
-	require.Contains(t, page, `floored">4.20 ms (4.00–4.40)</td>`)
-	require.Contains(t, page, `<td class="num">52.5 ms (50.0–55.0)</td>`)
+	require.Contains(t, page, `floored" data-label="max">4.20 ms (4.00–4.40)</td>`)
+	require.Contains(t, page, `<td class="num" data-label="p99">52.5 ms (50.0–55.0)</td>`)
 	drawings := svgElement.FindAllString(page, -1)
 	requireWellFormed(t, drawings)
 	require.Contains(t, strings.Join(drawings, ""), "mutex, p99: 52.5 ms (50.0–55.0)")
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
-	require.Regexp(t, `Cache slow key load=open threads=1x, 2 CPUs\n +p50 .*max *\n +latchfree +52\.5 ns +– +63\.0 ns +– +– +\(4\.20 ms\)`, text.String())
+	require.Regexp(t, `Cache slow key load=paced threads=4x, 2 CPUs\n +p50 .*max *\n +latchfree +52\.5 ns +– +63\.0 ns +– +– +\(4\.20 ms\)`, text.String())
 
-	require.NotContains(t, pageOf(t, readFile(t)), "latency", "nothing is said of what was not measured")
+	require.NotContains(t, pageOf(t, readFile(t)), `id="latency"`, "nothing is said of what was not measured")
+}
+
+// Each structure has one sentence: gains, losses against anybody, and the rarest wait that
+// differs.
+func TestAnswers(t *testing.T) {
+	r := read(t,
+		lines("CacheHit/keys=100/order=uniform/impl=mutex-2", 20, 20, 20, 20, 20, 20),
+		lines("CacheHit/keys=100/order=uniform/impl=xsync-2", 5, 5, 5, 5, 5, 5),
+		lines("CacheHit/keys=100/order=uniform/impl=latchfree-2", 10, 10, 10, 10, 10, 10),
+		lines("CacheCreate/keys=1000/impl=mutex-2", 10, 10, 10, 10, 10, 10),
+		lines("CacheCreate/keys=1000/impl=latchfree-2", 20, 20, 20, 20, 20, 20),
+		quantiles("CacheSlowKey/load=paced/threads=4x/impl=mutex", 100, 50e6, 51e6),
+		quantiles("CacheSlowKey/load=paced/threads=4x/impl=latchfree", 50, 60, 4e6),
+		quantiles("CacheSlowKey/load=paced/threads=4x/impl=idle", 20, 25, 4e6),
+		quantiles("CacheHit/load=closed/threads=4x/impl=mutex", 50, 60, 4e6),
+		quantiles("CacheHit/load=closed/threads=4x/impl=latchfree", 50, 60, 4e6),
+		quantiles("CacheHit/load=closed/threads=4x/impl=idle", 50, 60, 4e6))
+	require.Equal(t, []Answer{{"Cache", "Faster than mutex in 1 of 2 cases on 2 CPUs, slower in 1 (median 1.25×); " +
+		"gains: a cache hit among 100 keys (2.00×); " +
+		"loses: a cache hit among 100 keys (0.50× of xsync), creating a value and deleting it (0.50× of mutex); " +
+		"no wait differs in a cache hit; " +
+		"waits less in a cache hit while another key is created for 50 ms: max 4.20 ms, mutex 53.5 ms."}}, r.Answers())
+}
+
+func TestLossGroups(t *testing.T) {
+	raw := []string{}
+	for _, name := range []string{"CacheHit/impl=%s-2", "CacheHit/impl=%s", "CacheCreate/impl=%s-2", "RegistryUpdateHot/impl=%s-2", "XGet/impl=%s-2"} {
+		for impl, ns := range map[string]float64{"latchfree": 20, "mutex": 10} {
+			raw = append(raw, lines(fmt.Sprintf(name, impl), ns, ns, ns, ns, ns, ns))
+		}
+	}
+	raw = append(raw, lines("CacheHit/impl=xsync-2", 5, 5, 5, 5, 5, 5))
+	got := make(map[string]int)
+	for _, g := range read(t, raw...).LossGroups() {
+		require.NotEmpty(t, g.Reason)
+		got[g.Title] = len(g.Lost)
+	}
+	require.Equal(t, map[string]int{"Against less": 1, "At one CPU": 1, "Creating and deleting keys": 1, "All change one word": 1, "Other": 2}, got)
 }

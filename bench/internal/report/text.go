@@ -14,6 +14,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	if busy := r.Machine.Busy(); busy != "" {
 		fmt.Fprintf(buf, "%s\n\n", strings.Join(wrap("!! "+busy, 100), "\n"))
 	}
+	for _, a := range r.Answers() {
+		fmt.Fprintf(buf, "%s\n\n", strings.Join(wrap(a.Structure+": "+a.Says, 100), "\n  "))
+	}
+	r.writeLatencies(buf)
 	r.writeHeadlines(buf)
 	fmt.Fprintf(buf, "Speed of %s in multiples of each other implementation's (above 1×: %s is faster)\n\n", Subject, Subject)
 	// Numbers stand to the right; names are padded to stand to the left.
@@ -31,19 +35,25 @@ func (r *Report) WriteText(w io.Writer) error {
 			Times(sum.Worst.Ratio.Center), Times(sum.Best.Ratio.Center), sum.Faster, sum.Slower, sum.Undecided)
 	}
 	tab.Flush()
+	if n := len(r.Latencies); n > 0 {
+		fmt.Fprintf(buf, "\nThe report has the latency of all %d loads.\n", n)
+	}
 
-	r.writeLatencies(buf)
 	losses := r.Losses()
 	fmt.Fprintf(buf, "\nWhere %s is slower (%d of %d comparisons)\n\n", Subject, len(losses), len(r.Comparisons()))
 	if len(losses) == 0 {
 		fmt.Fprintln(buf, "  in no case that this run could decide")
 	}
-	tab = tabwriter.NewWriter(buf, 0, 0, 2, ' ', 0)
-	for _, c := range losses {
-		fmt.Fprintf(tab, "  %s\t%s\t%s\t%s %s\t%s\t[%s]\t%s\n", c.Case.Name, CPUs(c.Case.CPU), Duration(c.Ours.Time.Center),
-			c.Other.Impl, Duration(c.Other.Time.Center), Times(c.Ratio.Center), Range(c.Ratio), P(c.Ratio.P))
+	for _, g := range r.LossGroups() {
+		fmt.Fprintf(buf, "%s (%d)\n  %s\n\n", g.Title, len(g.Lost), strings.Join(wrap(g.Reason, 98), "\n  "))
+		tab = tabwriter.NewWriter(buf, 0, 0, 2, ' ', 0)
+		for _, c := range g.Lost {
+			fmt.Fprintf(tab, "  %s\t%s\t%s\t%s %s\t%s\t[%s]\t%s\n", c.Case.Name, CPUs(c.Case.CPU), Duration(c.Ours.Time.Center),
+				c.Other.Impl, Duration(c.Other.Time.Center), Times(c.Ratio.Center), Range(c.Ratio), P(c.Ratio.P))
+		}
+		tab.Flush()
+		fmt.Fprintln(buf)
 	}
-	tab.Flush()
 	if names := r.Noisy(); len(names) > 0 {
 		fmt.Fprintf(buf, "\nToo noisy to be compared (%d rows): %s\n", len(names), strings.Join(names, ", "))
 	}
@@ -56,13 +66,23 @@ func (r *Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-// writeLatencies writes the quantiles.
+// writeLatencies writes the quantiles of the headline cases, or of all if there are
+// none.
 func (r *Report) writeLatencies(w io.Writer) {
-	if len(r.Latencies) == 0 {
+	var shown []*Latency
+	for _, h := range r.Headlines() {
+		if h.Latency != nil {
+			shown = append(shown, h.Latency)
+		}
+	}
+	if len(shown) == 0 {
+		shown = r.Latencies
+	}
+	if len(shown) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nTime of single operations: quantiles, medians over the runs. %s does nothing;\nnumbers in brackets cannot be told from it: they come from the scheduler.\n", Floor)
-	for _, l := range r.Latencies {
+	fmt.Fprintf(w, "Time of single operations: quantiles, medians over the runs. %s does nothing;\nnumbers in brackets cannot be told from it: they come from the scheduler.\n", Floor)
+	for _, l := range shown {
 		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintf(w, "\n%s, %s\n", l.Name(), CPUs(l.CPU))
 		fmt.Fprintf(tab, "  %-10s", "")
@@ -88,6 +108,7 @@ func (r *Report) writeLatencies(w io.Writer) {
 		}
 		tab.Flush()
 	}
+	fmt.Fprintln(w)
 }
 
 // writeHeadlines writes the speed of the headline cases.
