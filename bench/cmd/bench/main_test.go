@@ -68,6 +68,7 @@ func TestParts(t *testing.T) {
 	require.Equal(t, []string{"headline cases, latency", "headline cases, speed", "latency", "speed"}, named())
 	require.Equal(t, []string{"headline cases, latency", "headline cases, speed"}, named("-quick"))
 	require.Equal(t, []string{"latency", "speed"}, named("-quick", "-bench", "Registry"), "what the caller chose")
+	require.Equal(t, []string{"latency", "speed"}, named("-quick", "-package", "./bench/peers"))
 
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)

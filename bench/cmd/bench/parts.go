@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const latencies = "BenchmarkLatency"
 // parts returns what a run measures, in this order: the headline cases first, and
 // alone in a quick run, unless the caller has chosen what to measure.
 func parts(o options) []part {
-	all := o.plan.Bench == "."
+	all := o.plan.Bench == "." && filepath.Base(o.pkg) == "bench" // other packages have no headline cases
 	isLatency := func(name string) bool { return strings.HasPrefix(name, latencies) }
 	base := o.plan
 	base.Never = headline.Has
