@@ -31,7 +31,7 @@ import (
 // most of a quick run.
 const big = `=(\d{5,}|\d{2,}k|\d+M)$`
 
-// quickRounds is the least with which the highest and the lowest sample lie outside
+// quickRounds, of headline cases, is the least with which the highest and the lowest sample lie outside
 // of the median's interval. The budget may end a run sooner.
 const quickRounds = 9
 

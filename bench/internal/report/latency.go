@@ -153,6 +153,7 @@ func latencyPlot(l *Latency, s series) string {
 		last := -1
 		for q, m := range row.Times {
 			if !m.Known() || row.NoisyAt(q) {
+				last = -1 // nothing is known of what lies between
 				continue
 			}
 			if last >= 0 {

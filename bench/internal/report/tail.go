@@ -82,12 +82,15 @@ func (r *Report) drawTail(canvas *svg.Canvas, x svg.Log, row *LatencyRow, mid fl
 	canvas.Text(0, mid+4, svg.Start, "quiet", row.Impl)
 	last := -1
 	for q := range tailEnd {
-		if m := row.Times[q]; m.Known() && !row.NoisyAt(q) {
-			if last >= 0 {
-				canvas.Line(x.At(row.Times[last].Center), mid, x.At(m.Center), mid, "ci "+class)
-			}
-			last = q
+		m := row.Times[q]
+		if !m.Known() || row.NoisyAt(q) {
+			last = -1 // nothing is known of what lies between
+			continue
 		}
+		if last >= 0 {
+			canvas.Line(x.At(row.Times[last].Center), mid, x.At(m.Center), mid, "ci "+class)
+		}
+		last = q
 	}
 	for _, mark := range []struct {
 		q     int
