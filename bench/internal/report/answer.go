@@ -34,14 +34,18 @@ func (r *Report) answer(s *Structure) string {
 		if h.Speed == nil || h.Speed.CPU != most || !strings.HasPrefix(h.Name, s.Name) {
 			continue
 		}
+		var worst *Comparison
 		for _, c := range s.Comparisons() {
 			switch {
 			case c.Case != h.Speed:
-			case c.Ratio.Verdict == Slower:
-				lost = append(lost, fmt.Sprintf("%s (%s of %s)", h.Says, Times(c.Ratio.Center), c.Other.Impl))
-			case c.Ratio.Verdict == Faster && c.Other.Impl == r.Baseline:
+			case c.Ratio.Verdict == Slower && (worst == nil || c.Ratio.Center < worst.Ratio.Center):
+				worst = c
+			case c.Ratio.Verdict == Faster && c.Other.Impl == others[0]:
 				gained = append(gained, fmt.Sprintf("%s (%s)", h.Says, Times(c.Ratio.Center)))
 			}
+		}
+		if worst != nil {
+			lost = append(lost, fmt.Sprintf("%s (%s of %s)", h.Says, Times(worst.Ratio.Center), worst.Other.Impl))
 		}
 	}
 	if len(gained) > 0 {
@@ -104,7 +108,7 @@ func (r *Report) tail(h Headline) string {
 			if a.Lo > b.Hi {
 				verdict = "more"
 			}
-			return fmt.Sprintf("waits %s in %s: %s %s, %s %s", verdict, h.Says, Quantiles[q].Name, Duration(a.Center), r.Baseline, Duration(b.Center))
+			return fmt.Sprintf("waits %s in %s: %s %s, %s %s", verdict, h.Says, strings.Replace(Quantiles[q].Name, "max", "longest", 1), Duration(a.Center), r.Baseline, Duration(b.Center))
 		}
 	}
 	return "no wait differs in " + h.Says
