@@ -32,7 +32,7 @@ func Times(x float64) string {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return "∞"
 	case x >= 1e5:
-		return strconv.FormatFloat(x, 'g', 2, 64) + "×" // nobody needs its digits
+		return "over 100000×" // nobody needs its digits
 	case x >= 1000:
 		return strconv.FormatFloat(x, 'f', 0, 64) + "×"
 	}
