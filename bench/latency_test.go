@@ -520,6 +520,30 @@ func BenchmarkLatencyRegistryGrowth(b *testing.B) {
 	})
 }
 
+// list is the least that a recorder without locks can be: entries that point to
+// those before. It has no changesets that begin and end.
+type list struct{ head atomic.Pointer[entry] }
+
+type entry struct {
+	change
+	seq    int
+	before *entry
+}
+
+func (l *list) record(c change) (seq int) {
+	e := &entry{change: c}
+	for {
+		head := l.head.Load()
+		e.seq, e.before = 0, head
+		if head != nil {
+			e.seq = head.seq + 1
+		}
+		if l.head.CompareAndSwap(head, e) {
+			return e.seq
+		}
+	}
+}
+
 // BenchmarkLatencyTrackerRecord records changes, a thousand in a changeset.
 func BenchmarkLatencyTrackerRecord(b *testing.B) {
 	const perSet = 1000
@@ -541,6 +565,17 @@ func BenchmarkLatencyTrackerRecord(b *testing.B) {
 			}
 		}})
 	}
+	all = append(all, candidate{"list", func() latency.Op {
+		stream := streamsFor(load.Uniform(len(entries), 100))
+		l := new(list)
+		return func(worker, _ int) bool {
+			at, _ := stream(worker).Next()
+			if l.record(entries[at]) >= retained {
+				l.head.Store(nil)
+			}
+			return true
+		}
+	}})
 	eachLatency(b, steady, shortest, append(all, idle)...)
 }
 
