@@ -176,11 +176,11 @@ stress: ## the stress tests STRESS=20 times over under the race detector, histor
 	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
-bench: ## compare with the locked baselines: tables, a picture and bench/results/report.html (under 6 minutes)
+bench: ## compare with the locked baselines, speed and latency: a summary, pictures and bench/results/report.html (under 6 minutes)
 	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
 
 .PHONY: bench-quick
-bench-quick: ## the same in under a minute, with wider error bars
+bench-quick: ## a dozen headline cases of it in under a minute
 	$(GO) run ./bench/cmd/bench -quick $(BENCHFLAGS)
 
 .PHONY: bench-peers

@@ -3,6 +3,7 @@ module github.com/latchfree/latchfree
 go 1.25.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/puzpuzpuz/xsync/v3 v3.5.1

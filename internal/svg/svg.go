@@ -1,6 +1,6 @@
 // Package svg writes the few shapes that plots need as well-formed SVG.
 // Colours and fonts are left to a style sheet, through classes: that of the page, or one
-// in the drawing.
+// in the drawing; or to plain attributes.
 package svg
 
 import (
@@ -13,6 +13,7 @@ import (
 type Canvas struct {
 	width, height float64
 	title         string
+	look          func(element, class string) string
 	body          strings.Builder
 }
 
@@ -26,16 +27,28 @@ func (c *Canvas) Style(sheet string) {
 	fmt.Fprintf(&c.body, "<style>%s</style>\n", escape(sheet))
 }
 
+// Plain makes what is drawn from now on carry the attributes that look returns for
+// an element and a class, in place of the class: some viewers know no style sheets.
+func (c *Canvas) Plain(look func(element, class string) string) { c.look = look }
+
+// as returns the attributes of an element.
+func (c *Canvas) as(element, class string) string {
+	if c.look != nil {
+		return c.look(element, class)
+	}
+	return `class="` + escape(class) + `"`
+}
+
 // Rect draws a rectangle.
 func (c *Canvas) Rect(x, y, width, height float64, class string) {
-	fmt.Fprintf(&c.body, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"/>`+"\n",
-		num(x), num(y), num(width), num(height), escape(class))
+	fmt.Fprintf(&c.body, `<rect x="%s" y="%s" width="%s" height="%s" %s/>`+"\n",
+		num(x), num(y), num(width), num(height), c.as("rect", class))
 }
 
 // Line draws a straight line.
 func (c *Canvas) Line(x1, y1, x2, y2 float64, class string) {
-	fmt.Fprintf(&c.body, `<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`+"\n",
-		num(x1), num(y1), num(x2), num(y2), escape(class))
+	fmt.Fprintf(&c.body, `<line x1="%s" y1="%s" x2="%s" y2="%s" %s/>`+"\n",
+		num(x1), num(y1), num(x2), num(y2), c.as("line", class))
 }
 
 // Anchor says which point of a text lies at its position.
@@ -50,8 +63,8 @@ const (
 
 // Text draws a line of text on the baseline y.
 func (c *Canvas) Text(x, y float64, anchor Anchor, class, text string) {
-	fmt.Fprintf(&c.body, `<text x="%s" y="%s" text-anchor="%s" class="%s">%s</text>`+"\n",
-		num(x), num(y), anchor, escape(class), escape(text))
+	fmt.Fprintf(&c.body, `<text x="%s" y="%s" text-anchor="%s" %s>%s</text>`+"\n",
+		num(x), num(y), anchor, c.as("text", class), escape(text))
 }
 
 // Shape is the form of a marker. Forms tell series apart without colour.
@@ -79,8 +92,8 @@ func (c *Canvas) Marker(x, y, radius float64, shape Shape, class, tooltip string
 	switch shape {
 	case Square:
 		r := radius * 0.88
-		fmt.Fprintf(&c.body, `<rect x="%s" y="%s" width="%s" height="%s" class="%s">%s</rect>`+"\n",
-			num(x-r), num(y-r), num(2*r), num(2*r), escape(class), title)
+		fmt.Fprintf(&c.body, `<rect x="%s" y="%s" width="%s" height="%s" %s>%s</rect>`+"\n",
+			num(x-r), num(y-r), num(2*r), num(2*r), c.as("rect", class), title)
 	case Diamond:
 		r := radius * 1.25
 		c.polygon(class, title, x, y-r, x+r, y, x, y+r, x-r, y)
@@ -88,8 +101,8 @@ func (c *Canvas) Marker(x, y, radius float64, shape Shape, class, tooltip string
 		r := radius * 1.15
 		c.polygon(class, title, x, y-r, x+r, y+r*0.8, x-r, y+r*0.8)
 	default:
-		fmt.Fprintf(&c.body, `<circle cx="%s" cy="%s" r="%s" class="%s">%s</circle>`+"\n",
-			num(x), num(y), num(radius), escape(class), title)
+		fmt.Fprintf(&c.body, `<circle cx="%s" cy="%s" r="%s" %s>%s</circle>`+"\n",
+			num(x), num(y), num(radius), c.as("circle", class), title)
 	}
 }
 
@@ -108,8 +121,8 @@ func (c *Canvas) polygon(class, inner string, coords ...float64) {
 	for i, v := range coords {
 		points[i] = num(v)
 	}
-	fmt.Fprintf(&c.body, `<polygon points="%s" class="%s">%s</polygon>`+"\n",
-		strings.Join(points, " "), escape(class), inner)
+	fmt.Fprintf(&c.body, `<polygon points="%s" %s>%s</polygon>`+"\n",
+		strings.Join(points, " "), c.as("polygon", class), inner)
 }
 
 // String returns the drawing as an element that can stand in a page. It

@@ -84,3 +84,20 @@ func TestLog_Ticks(t *testing.T) {
 		require.InDeltaSlice(t, test.want, got, 1e-6, "%v to %v", test.lo, test.hi)
 	}
 }
+
+func TestPlain_HasAttributesInPlaceOfClasses(t *testing.T) {
+	c := New(10, 10, "plain")
+	c.Plain(func(element, class string) string { return `fill="` + element + "-" + class + `"` })
+	c.Rect(0, 0, 1, 1, "a")
+	c.Line(0, 0, 1, 1, "b")
+	c.Text(0, 0, Start, "c", "text")
+	for i := range 4 {
+		c.Marker(5, 5, 3, ShapeOf(i), "d", "")
+	}
+	text := c.String()
+	wellFormed(t, text)
+	require.NotContains(t, text, "class=")
+	for _, want := range []string{"rect-a", "line-b", "text-c", "circle-d", "rect-d", "polygon-d"} {
+		require.Contains(t, text, `fill="`+want+`"`)
+	}
+}

@@ -1,5 +1,5 @@
-// Command bench runs the benchmarks in interleaved rounds, prints the tables
-// of benchstat and writes a report.
+// Command bench runs the benchmarks in interleaved rounds, prints a summary
+// and writes a report.
 //
 //	go run ./bench/cmd/bench -quick
 //	go run ./bench/cmd/bench -bench Registry -cpu 1,2,8
@@ -10,12 +10,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,12 +31,20 @@ import (
 // most of a quick run.
 const big = `=(\d{5,}|\d{2,}k|\d+M)$`
 
+// quickRounds, of headline cases, is the least with which the highest and the lowest sample lie outside
+// of the median's interval. The budget may end a run sooner.
+const quickRounds = 9
+
+// quickBudget leaves a quick run time to build and to report within a minute.
+const quickBudget = 45 * time.Second
+
 type options struct {
 	pkg      string
 	out      string
 	from     string
 	baseline string
 	quick    bool
+	tables   bool
 	plan     runner.Plan
 }
 
@@ -64,7 +75,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "", "`folder` for the raw file and report.html (default bench/results, or a folder in it)")
 	flags.StringVar(&o.from, "from", "", "make the report of this raw `file` and run nothing")
 	flags.StringVar(&o.baseline, "baseline", report.Baseline, "`implementation` that speed-ups are plotted against")
-	flags.BoolVar(&o.quick, "quick", false, "a first impression: fewer and shorter rounds, big parameters left out")
+	flags.BoolVar(&o.quick, "quick", false, "a first impression: the headline cases only, or what -bench selects without big parameters")
+	flags.BoolVar(&o.tables, "tables", false, "print benchstat's tables too")
 	flags.StringVar(&o.plan.Bench, "bench", ".", "run benchmarks that match `regexp`, as go test does")
 	flags.StringVar(&o.plan.Skip, "skip", "", "leave out what has an element like key=value that matches `regexp`")
 	flags.StringVar(&cpus, "cpu", "", "comma-separated `list` of GOMAXPROCS values (default 1,2 and all)")
@@ -81,10 +93,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 		given := make(map[string]bool)
 		flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 		if !given["rounds"] {
-			o.plan.Rounds = runner.MinRounds
+			o.plan.Rounds = quickRounds
 		}
 		if !given["budget"] {
-			o.plan.Budget = 40 * time.Second
+			o.plan.Budget = quickBudget
 		}
 		if !given["skip"] {
 			o.plan.Skip = big
@@ -124,30 +136,27 @@ func run(ctx context.Context, o options, args []string, stdout, stderr io.Writer
 	return publish(ctx, o, raw, stdout)
 }
 
+// lookAround is how long the machine is watched before anything is done.
+const lookAround = 500 * time.Millisecond
+
 // measure runs the benchmarks and returns the path of the raw file.
 func measure(ctx context.Context, o options, args []string, stderr io.Writer) (string, error) {
-	fmt.Fprintf(stderr, "bench: building %s\n", o.pkg)
 	began := time.Now()
+	machine := runner.WatchMachine()
+	defer machine.Stop()
+	fmt.Fprintln(stderr, "bench: looking how busy the machine is")
+	select {
+	case <-time.After(lookAround):
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	before, known := machine.Take()
+	fmt.Fprintf(stderr, "bench: building %s\n", o.pkg)
 	b, err := runner.Build(ctx, o.pkg)
 	if err != nil {
 		return "", err
 	}
 	defer b.Remove()
-	if o.quick && o.plan.Skip == big {
-		fmt.Fprintln(stderr, "bench: a quick run leaves out parameters of 10,000 and more")
-	}
-	fmt.Fprintln(stderr, "bench: calibrating (one short pass, thrown away)")
-	c, err := b.Calibrate(ctx, o.plan, began)
-	if err != nil {
-		return "", err
-	}
-	plan := o.plan.Fit(c)
-	if len(plan.LeftOut) > 0 {
-		fmt.Fprintf(stderr, "bench: too costly for a budget of %v, left out: %s\n", plan.Budget, strings.Join(plan.LeftOut, ", "))
-	}
-	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds, samples of %s, budget %v\n",
-		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.Samples(), plan.Budget)
-
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
 	}
@@ -158,19 +167,32 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 		return "", fmt.Errorf("bench: %w", err)
 	}
 	defer f.Close()
-	command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
-	if err := runner.WriteHeader(ctx, f, b, c, plan, command, now); err != nil {
-		return "", err
+	header := func(c *runner.Calibration) error {
+		command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
+		if err := runner.WriteHeader(ctx, f, b, c, o.plan, command, now); err != nil || !known {
+			return err
+		}
+		_, err := fmt.Fprintf(f, "queue-before: %.1f\n\n", before)
+		return err
 	}
-	done, err := b.Rounds(ctx, plan, c, f, runner.NewProgress(os.Stderr))
-	if err != nil {
-		return "", fmt.Errorf("%w\nbench: whole rounds in %s: %d", err, path, done)
-	}
-	if done < plan.Rounds {
-		fmt.Fprintf(stderr, "bench: stopped after %d of %d rounds: the budget of %v is used up\n", done, plan.Rounds, plan.Budget)
+	measured := 0
+	for _, part := range parts(o) {
+		err := part.measure(ctx, b, machine.Noted(f), stderr, began, header)
+		switch {
+		case errors.Is(err, runner.ErrNone):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("%w\nbench: what was measured is in %s", err, path)
+		}
+		header = func(*runner.Calibration) error { return nil } // once
+		measured++
 	}
 	if err := f.Close(); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
+	}
+	if measured == 0 {
+		os.Remove(path)
+		return "", fmt.Errorf("bench: %w in %s matches %q", runner.ErrNone, o.pkg, o.plan.Bench)
 	}
 	return path, nil
 }
@@ -186,8 +208,10 @@ func publish(ctx context.Context, o options, raw string, stdout io.Writer) error
 	if err != nil {
 		return err
 	}
-	if err := tables(ctx, r, raw, stdout); err != nil {
-		return err
+	if o.tables {
+		if err := tables(ctx, r, raw, stdout); err != nil {
+			return err
+		}
 	}
 	if err := r.WriteText(stdout); err != nil {
 		return err
@@ -203,13 +227,21 @@ func publish(ctx context.Context, o options, raw string, stdout io.Writer) error
 	if err != nil || !r.HasBaseline() {
 		return err
 	}
-	for name, theme := range map[string]string{"light": report.Light, "dark": report.Dark} {
-		if err := create(filepath.Join(o.out, "speed-"+name+".svg"), func(w io.Writer) error { return r.WritePicture(w, theme) }); err != nil {
+	pictures := map[string]func(io.Writer, report.Theme) error{"speed": r.WritePicture}
+	if r.HasTail() {
+		pictures["tail"] = r.WriteTail
+	}
+	for _, name := range slices.Sorted(maps.Keys(pictures)) {
+		for paper, theme := range map[string]report.Theme{"light": report.Light, "dark": report.Dark} {
+			if err := create(filepath.Join(o.out, name+"-"+paper+".svg"), func(w io.Writer) error { return pictures[name](w, theme) }); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(stdout, "picture      %s, %s-dark.svg\n", filepath.Join(o.out, name+"-light.svg"), name); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "picture      %s, speed-dark.svg\n", filepath.Join(o.out, "speed-light.svg"))
-	return err
+	return nil
 }
 
 // create writes a file with what write writes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchfree/latchfree/bench/internal/headline"
 	"github.com/latchfree/latchfree/bench/internal/report"
-	"github.com/latchfree/latchfree/bench/internal/runner"
 )
 
 const sample = "../../internal/report/testdata/raw.txt"
@@ -43,8 +43,8 @@ func TestParse_KeepsReportsApart(t *testing.T) {
 func TestParse_QuickYieldsToWhatIsGiven(t *testing.T) {
 	o, err := parse([]string{"-quick"}, io.Discard)
 	require.NoError(t, err)
-	require.Equal(t, runner.MinRounds, o.plan.Rounds)
-	require.Equal(t, 40*time.Second, o.plan.Budget)
+	require.Equal(t, quickRounds, o.plan.Rounds)
+	require.Equal(t, quickBudget, o.plan.Budget)
 	require.Equal(t, big, o.plan.Skip)
 
 	o, err = parse([]string{"-quick", "-rounds", "8", "-skip", "", "-budget", "1m"}, io.Discard)
@@ -52,6 +52,32 @@ func TestParse_QuickYieldsToWhatIsGiven(t *testing.T) {
 	require.Equal(t, 8, o.plan.Rounds)
 	require.Equal(t, time.Minute, o.plan.Budget)
 	require.Empty(t, o.plan.Skip)
+}
+
+// The headline cases come first, and nothing leaves them out.
+func TestParts(t *testing.T) {
+	named := func(args ...string) (names []string) {
+		o, err := parse(args, io.Discard)
+		require.NoError(t, err)
+		for _, p := range parts(o) {
+			require.True(t, p.plan.Never("CacheHit/keys=100/order=uniform"))
+			names = append(names, p.name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"headline cases, latency", "headline cases, speed", "latency", "speed"}, named())
+	require.Equal(t, []string{"headline cases, latency", "headline cases, speed"}, named("-quick"))
+	require.Equal(t, []string{"latency", "speed"}, named("-quick", "-bench", "Registry"), "what the caller chose")
+	require.Equal(t, []string{"latency", "speed"}, named("-quick", "-package", "./bench/peers"))
+
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	all := parts(o)
+	for _, name := range []string{"BenchmarkLatencyCacheHit/load=closed/threads=1x/impl=mutex", "BenchmarkLatencyCacheHit/load=closed/threads=4x/impl=mutex"} {
+		require.Equal(t, !headline.Has(name), all[2].keep(name), "measured once")
+	}
+	require.False(t, all[3].keep("BenchmarkCacheHit/keys=100/order=uniform/impl=mutex"), "measured before")
+	require.True(t, all[3].keep("BenchmarkCacheHit/keys=1/order=uniform/impl=mutex"))
 }
 
 func TestParse_Errors(t *testing.T) {
@@ -88,7 +114,7 @@ func TestBenchstatArgs(t *testing.T) {
 // The command's second half, with the real benchstat.
 func TestRun_From(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results")
-	o, err := parse([]string{"-from", sample, "-out", out}, io.Discard)
+	o, err := parse([]string{"-from", sample, "-tables", "-out", out}, io.Discard)
 	require.NoError(t, err)
 	var stdout bytes.Buffer
 	require.NoError(t, run(t.Context(), o, nil, &stdout, io.Discard))

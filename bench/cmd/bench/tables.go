@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,12 +14,25 @@ import (
 )
 
 // tables prints what benchstat, at the version pinned in go.mod, says about
-// the raw file: for each structure one table for each other implementation,
+// the raw file without what is too noisy: for each structure one table for each other implementation,
 // because all of them side by side do not fit a terminal.
 func tables(ctx context.Context, r *report.Report, raw string, w io.Writer) error {
+	lines, err := os.ReadFile(raw)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	quiet, err := os.CreateTemp("", "latchfree-bench-*.txt")
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	defer os.Remove(quiet.Name())
+	defer quiet.Close()
+	if _, err := quiet.WriteString(r.Quiet(string(lines))); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
 	for _, s := range r.Structures {
 		for _, other := range s.Others(r.Baseline) {
-			args := benchstatArgs(s, other, raw)
+			args := benchstatArgs(s, other, quiet.Name())
 			out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("bench: go tool benchstat: %w\n%s", err, out)

@@ -32,7 +32,7 @@ func Times(x float64) string {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return "∞"
 	case x >= 1e5:
-		return strconv.FormatFloat(x, 'g', 2, 64) + "×" // nobody needs its digits
+		return "over 100000×" // nobody needs its digits
 	case x >= 1000:
 		return strconv.FormatFloat(x, 'f', 0, 64) + "×"
 	}
@@ -58,7 +58,7 @@ func Spread(m Measure) string {
 	}
 	d := max(m.Hi-m.Center, m.Center-m.Lo) / m.Center
 	if math.IsInf(d, 0) || math.IsNaN(d) {
-		return "±∞"
+		return "too few samples"
 	}
 	return fmt.Sprintf("±%.0f %%", d*100)
 }

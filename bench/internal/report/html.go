@@ -34,6 +34,10 @@ type view struct {
 	Style      template.CSS
 	Subject    string
 	Structures []structureView
+	ChartCPUs  []int
+	Tails      []tailView
+	Latencies  []*latencyView
+	Quantiles  []Quantile
 	Groups     []groupView
 	Losses     []*Comparison
 	Heavier    []*Heavy
@@ -42,11 +46,29 @@ type view struct {
 	Undecided  int
 }
 
+// tailView is the quantiles of a headline case.
+type tailView struct {
+	Says string
+	Plot template.HTML
+}
+
+// latencyView is a structure's quantiles.
+type latencyView struct {
+	Structure string
+	Titles    []latencyTitle
+}
+
+type latencyTitle struct {
+	Title string
+	Loads []*Latency
+	Plots []template.HTML
+}
+
 type structureView struct {
 	*Structure
 	ID     string
 	Answer string
-	Chart  template.HTML // empty if nothing was compared
+	Charts []template.HTML // one for each of ChartCPUs; empty if nothing was compared
 	Speed  []speedView
 	Ops    []opView
 }
@@ -76,6 +98,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Report:    r,
 		Style:     template.CSS(pageStyle),
 		Subject:   Subject,
+		Quantiles: Quantiles,
 		Groups:    r.groups(),
 		Losses:    r.Losses(),
 		Heavier:   r.Heavier(),
@@ -83,13 +106,25 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Faster:    r.Count(Faster),
 		Undecided: r.Count(Undecided),
 	}
+	// One CPU comes last, behind a fold.
+	for _, cpu := range r.CPUs {
+		if cpu > 1 {
+			v.ChartCPUs = append(v.ChartCPUs, cpu)
+		}
+	}
+	if slices.Contains(r.CPUs, 1) {
+		v.ChartCPUs = append(v.ChartCPUs, 1)
+	}
 	s := r.series()
+	for _, h := range r.Headlines() {
+		if h.Latency != nil {
+			v.Tails = append(v.Tails, tailView{h.Says, template.HTML(latencyPlot(h.Latency, s))})
+		}
+	}
 	for _, st := range r.Structures {
 		sv := structureView{Structure: st, ID: st.Name, Answer: r.answer(st)}
-		for _, cpu := range r.CPUs {
-			if sv.Chart == "" {
-				sv.Chart = template.HTML(answerPlot(r, st, cpu))
-			}
+		for _, cpu := range v.ChartCPUs {
+			sv.Charts = append(sv.Charts, template.HTML(answerPlot(r, st, cpu)))
 		}
 		others := st.Others(r.Baseline)
 		if len(others) > 0 && others[0] == r.Baseline {
@@ -110,6 +145,16 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			sv.Ops = append(sv.Ops, ov)
 		}
 		v.Structures = append(v.Structures, sv)
+	}
+	for _, l := range r.Latencies {
+		lv := find(&v.Latencies, func(lv *latencyView) bool { return lv.Structure == l.Structure })
+		lv.Structure = l.Structure
+		if n := len(lv.Titles); n == 0 || lv.Titles[n-1].Title != l.Title {
+			lv.Titles = append(lv.Titles, latencyTitle{Title: l.Title})
+		}
+		t := &lv.Titles[len(lv.Titles)-1]
+		t.Loads = append(t.Loads, l)
+		t.Plots = appendPlot(t.Plots, latencyPlot(l, s))
 	}
 	if err := page.Execute(w, v); err != nil {
 		return fmt.Errorf("bench: writing the report: %w", err)

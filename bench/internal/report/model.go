@@ -30,6 +30,8 @@ type Report struct {
 	MinSamples int   // fewest and most samples that any row has
 	MaxSamples int
 	Structures []*Structure
+	Latencies  []*Latency
+	Machine    Machine
 	Warnings   []string
 }
 

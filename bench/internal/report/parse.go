@@ -23,15 +23,21 @@ func Read(r io.Reader, file, baseline string) (*Report, error) {
 		return nil, err
 	}
 	rep := &Report{Baseline: baseline}
+	round := "" // how busy the machine was in the last one
 	reader := benchfmt.NewReader(r, file)
 	for reader.Scan() {
 		switch rec := reader.Result().(type) {
 		case *benchfmt.SyntaxError:
 			return nil, fmt.Errorf("bench: %w", rec)
 		case *benchfmt.Result:
-			if rep.Meta == nil {
-				for _, c := range rec.Config {
-					rep.Meta = append(rep.Meta, Pair{c.Key, string(c.Value)})
+			rep.Meta = rep.Meta[:0] // the last result has all lines of the file before it
+			for _, c := range rec.Config {
+				switch value := string(c.Value); {
+				case c.Key != "machine":
+					rep.Meta = append(rep.Meta, Pair{c.Key, value})
+				case value != round:
+					round = value
+					rep.Machine.add(value)
 				}
 			}
 			g.add(rec)
@@ -39,6 +45,9 @@ func Read(r io.Reader, file, baseline string) (*Report, error) {
 	}
 	if err := reader.Err(); err != nil {
 		return nil, fmt.Errorf("bench: reading %s: %w", file, err)
+	}
+	if before, err := strconv.ParseFloat(rep.Get("queue-before"), 64); err == nil {
+		rep.Machine.Before = before
 	}
 	if len(g.samples) == 0 {
 		return nil, errors.New("bench: " + file + " holds no results of benchmarks with an impl=… parameter")
@@ -149,6 +158,10 @@ func (g *grouping) fill(rep *Report) {
 		}
 		// The operation's name was taken out of the full one: "*/read=99".
 		params := strings.TrimPrefix(c.params.StringValues(), "*")
+		if of, ok := strings.CutPrefix(base, "Latency"); ok {
+			rep.addLatency(of, params, c.impl.StringValues(), cpu, samples)
+			continue
+		}
 		rep.at(base, params, cpu).addRow(&Row{
 			Impl:     c.impl.StringValues(),
 			Time:     measure(times),
@@ -189,6 +202,9 @@ func (g *grouping) fill(rep *Report) {
 			"Samples of one iteration, where others have a hundred or more, are left out, and their rows marked †: %s.", strings.Join(cut, ", ")))
 	}
 	for _, f := range benchproc.NonSingularFields(g.residues) {
+		if f.Name == "benchtime" || f.Name == "left-out" || f.Name == "machine" {
+			continue // each part of a run, or each round, has its own
+		}
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("The file mixes results that differ in %s.", f))
 	}
 	if rep.MaxSamples > 0 && rep.MinSamples < 6 {

@@ -4,30 +4,56 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/latchfree/latchfree/internal/svg"
 )
 
-// Themes of a picture: the colours of page.css on light and on dark paper.
-const (
-	Light = "--ink: #1d2126; --quiet: #646b75; --hair: #e5e7ea; --tint: #f4f1ee; --c0: #0072b2; --c1: #d55e00"
-	Dark  = "--ink: #e3e6ea; --quiet: #98a0ab; --hair: #2b3036; --tint: #1f2125; --c0: #56b4e9; --c1: #e8743b"
+// Theme is the colours of a picture: those of page.css.
+type Theme struct{ ink, quiet, hair, tint, own, other, third string }
+
+// The themes on light and on dark paper.
+var (
+	Light = Theme{"#1d2126", "#646b75", "#e5e7ea", "#f4f1ee", "#0072b2", "#d55e00", "#009e73"}
+	Dark  = Theme{"#e3e6ea", "#98a0ab", "#2b3036", "#1f2125", "#56b4e9", "#e8743b", "#2bbf93"}
 )
 
-// pictureStyle is what page.css says of plots, in a file of its own.
-const pictureStyle = `svg { %s; font: 13px system-ui, -apple-system, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif; }
-text { fill: var(--ink); }
-.case { font-weight: 600; }
-.tick, .quiet { fill: var(--quiet); font-size: 12px; }
-line { stroke: var(--hair); }
-.one { stroke: var(--ink); }
-.slower { fill: var(--tint); }
-.ci { stroke: var(--c0); stroke-width: 2.5; stroke-linecap: round; opacity: 0.55; }
-.lost { stroke: var(--c1); }
-.mark { fill: var(--c0); stroke: none; }
-.mark.lost { fill: var(--c1); }
-`
+// look returns what page.css says of plots, as attributes.
+func (t Theme) look(element, class string) string {
+	colour := t.own
+	for _, word := range strings.Fields(class) {
+		switch word {
+		case "lost", "s1":
+			colour = t.other
+		case "s2":
+			colour = t.third
+		case "floor":
+			colour = t.quiet
+		}
+	}
+	first, _, _ := strings.Cut(class, " ")
+	switch {
+	case element == "text":
+		fill, size, weight := t.ink, "13", "400"
+		switch first {
+		case "case", "head":
+			weight = "600"
+		case "tick", "quiet":
+			fill, size = t.quiet, "12"
+		}
+		return fmt.Sprintf(`fill="%s" font-size="%s" font-weight="%s" font-family="sans-serif"`, fill, size, weight)
+	case first == "slower":
+		return fmt.Sprintf(`fill="%s"`, t.tint)
+	case first == "one":
+		return fmt.Sprintf(`stroke="%s" stroke-width="1"`, t.ink)
+	case first == "ci":
+		return fmt.Sprintf(`stroke="%s" stroke-width="2.5" stroke-linecap="round" stroke-opacity="0.55"`, colour)
+	case element == "line":
+		return fmt.Sprintf(`stroke="%s" stroke-width="1"`, t.hair)
+	}
+	return fmt.Sprintf(`fill="%s"`, colour)
+}
 
 // Measures of a picture.
 const (
@@ -43,10 +69,10 @@ const (
 func (r *Report) HasBaseline() bool { return len(r.againstBaseline()) > 0 }
 
 // WritePicture writes one drawing, a whole SVG document, of how the subject compares with
-// the baseline: for each structure and CPU count the median speed-up of all cases, on a
-// line from the worst case to the best. What is slower has another colour. Theme is Light
-// or Dark.
-func (r *Report) WritePicture(w io.Writer, theme string) error {
+// the baseline: for each structure and CPU count, two and more if there are any, the median
+// speed-up of all cases, on a line from the worst case to the best. What is slower has
+// another colour.
+func (r *Report) WritePicture(w io.Writer, theme Theme) error {
 	sums := r.againstBaseline()
 	if len(sums) == 0 {
 		return fmt.Errorf("bench: no picture: nothing was compared with %s", r.Baseline)
@@ -70,7 +96,7 @@ func (r *Report) WritePicture(w io.Writer, theme string) error {
 	x := svg.NewLog(max(all.least/1.12, 0.1), min(all.most*1.12, 50), left, pictureMedian-60)
 
 	canvas := svg.New(pictureWidth, height+20, "Speed-up over "+r.Baseline+": the median case, and a line from the worst to the best")
-	canvas.Style(fmt.Sprintf(pictureStyle, theme))
+	canvas.Plain(theme.look)
 	canvas.Text(0, 26, svg.Start, "quiet", "speed-up over "+r.Baseline)
 	canvas.Text(pictureMedian, 26, svg.End, "quiet", "median")
 	canvas.Text(pictureWidth, 26, svg.End, "quiet", "cases that are faster")
@@ -95,13 +121,17 @@ func (r *Report) WritePicture(w io.Writer, theme string) error {
 	return err
 }
 
-// againstBaseline returns the summaries of the subject against the baseline.
+// againstBaseline returns the summaries of the subject against the baseline. One CPU counts
+// if there is nothing else: where no lock is contended, nothing is bought.
 func (r *Report) againstBaseline() []*Summary {
 	var own []*Summary
 	for _, s := range r.Summaries() {
 		if s.Other == r.Baseline {
 			own = append(own, s)
 		}
+	}
+	if slices.ContainsFunc(own, func(s *Summary) bool { return s.CPU > 1 }) {
+		own = slices.DeleteFunc(own, func(s *Summary) bool { return s.CPU == 1 })
 	}
 	slices.SortStableFunc(own, func(a, b *Summary) int {
 		if a.Structure != b.Structure {

@@ -28,6 +28,13 @@ type series map[string]int
 
 func (r *Report) series() series {
 	s := series{Subject: 0, r.Baseline: 1}
+	for _, l := range r.Latencies {
+		for _, row := range l.Rows {
+			if _, ok := s[row.Impl]; !ok && row.Impl != Floor {
+				s[row.Impl] = len(s)
+			}
+		}
+	}
 	for _, st := range r.Structures {
 		for _, op := range st.Ops {
 			for _, c := range op.Cases {
@@ -68,10 +75,14 @@ func timePlot(op *Op, cpu int, s series) string {
 	widest := 0
 	for _, c := range op.Cases {
 		for _, row := range c.Rows {
-			l, h := ends(row.Time)
-			all.add(l, row.Time.Center, h)
+			if l, h := ends(row.Time); !row.Noisy() {
+				all.add(l, row.Time.Center, h)
+			}
 			widest = max(widest, utf8.RuneCountInString(row.Label()))
 		}
+	}
+	if all.hi == 0 {
+		all.add(1e-9, 1e-9, 1e-9) // all too noisy: any axis
 	}
 	const top = 24.0
 	height := top
@@ -105,6 +116,11 @@ func timePlot(op *Op, cpu int, s series) string {
 			}
 			canvas.Text(0, mid+4, svg.Start, weight, row.Label())
 			canvas.Line(left, mid, right, mid, "row")
+			if row.Noisy() {
+				canvas.Text(panelWidth-48, mid+4, svg.End, "quiet", TooNoisy)
+				y += rowHeight
+				continue
+			}
 			l, h := ends(row.Time)
 			class := s.class(row.Impl)
 			interval(canvas, x, l, h, mid, class, tickDuration)

@@ -39,17 +39,18 @@ type Comparison struct {
 
 // Comparisons returns every pair of the subject and another implementation in
 // the structure, in the order of the file. Those whose names begin with the subject's are other
-// ways to use it: tables and charts show them, but it neither wins nor loses against itself.
+// ways to use it: tables and charts show them, but it neither wins nor loses against itself. What
+// is too noisy is not compared.
 func (s *Structure) Comparisons() []*Comparison {
 	var all []*Comparison
 	for _, op := range s.Ops {
 		for _, c := range op.Cases {
 			ours := c.Row(Subject)
-			if ours == nil {
+			if ours == nil || ours.Noisy() {
 				continue
 			}
 			for _, other := range c.Rows {
-				if !strings.HasPrefix(other.Impl, Subject) {
+				if !strings.HasPrefix(other.Impl, Subject) && !other.Noisy() {
 					all = append(all, &Comparison{op, c, ours, other, Speedup(ours, other)})
 				}
 			}

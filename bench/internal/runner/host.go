@@ -24,7 +24,6 @@ func WriteHeader(ctx context.Context, w io.Writer, b *Binary, c *Calibration, p 
 		"host: "+host(ctx, c.Header),
 		"date: "+now.UTC().Format(time.RFC3339),
 		"command: "+command,
-		"benchtime: "+p.Samples(),
 	)
 	if load := load(); load != "" {
 		lines = append(lines, "load: "+load)
@@ -32,10 +31,20 @@ func WriteHeader(ctx context.Context, w io.Writer, b *Binary, c *Calibration, p 
 	if p.Skip != "" {
 		lines = append(lines, "skip: "+p.Skip)
 	}
-	if len(p.LeftOut) > 0 {
-		lines = append(lines, "left-out: "+strings.Join(p.LeftOut, ", "))
-	}
 	if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+// WritePart writes the file configuration that the results to come have of their
+// own.
+func WritePart(w io.Writer, p Plan) error {
+	lines := "benchtime: " + p.Samples() + "\n"
+	if len(p.LeftOut) > 0 {
+		lines += "left-out: " + strings.Join(p.LeftOut, ", ") + "\n"
+	}
+	if _, err := fmt.Fprintf(w, "%s\n", lines); err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
 	return nil

@@ -48,11 +48,14 @@ const (
 // a zero BenchTime is chosen by Fit.
 type Plan struct {
 	Bench     string        // as in go test -bench
+	SkipTops  string        // regular expression over the names of top-level benchmarks; "" skips none
 	Skip      string        // regular expression over one element of a name, at any depth; "" skips nothing
 	CPUs      []int         // values of GOMAXPROCS
 	Rounds    int           // samples per benchmark
 	BenchTime time.Duration // of one sample; 0 lets Fit choose
 	Budget    time.Duration // for everything until the last round ends
+
+	Never func(name string) bool // reports whether a benchmark must not be left out; nil: none
 
 	LeftOut []string      // what Fit found too costly for the budget
 	longest time.Duration // the bench time that Fit chose, which may be lowered; 0 if the caller did
@@ -101,7 +104,7 @@ func (p Plan) Fit(c *Calibration) Plan {
 	// budget went into building and calibrating, then it is exceeded.
 	left := max(p.Budget*95/100-c.Took, p.Budget/2)
 	cpus := time.Duration(len(p.CPUs))
-	p.LeftOut = c.leaveOut(left / 2 / MinRounds / cpus)
+	p.LeftOut = c.leaveOut(left/2/MinRounds/cpus, p.Never)
 	var ground time.Duration
 	for _, l := range c.leaves() {
 		ground += l.ground()
@@ -148,6 +151,7 @@ func (p Plan) refit(took time.Duration, rounds int, left time.Duration, c *Calib
 // pass is one run of the binary.
 type pass struct {
 	bench     string  // as in go test -bench
+	skipTops  string  // as in Plan
 	skip      string  // as in Plan
 	leaves    []*Leaf // if there are any, then these and not what bench and skip say
 	benchTime time.Duration
@@ -169,13 +173,16 @@ func (p pass) args() []string {
 		"-test.cpu=" + FormatCPUs(p.cpus),
 		"-test.timeout=" + hangTimeout.String(),
 	}
-	if p.skip != "" && len(p.leaves) == 0 {
+	var skips []string
+	if p.skipTops != "" {
+		skips = append(skips, p.skipTops)
+	}
+	for depth := 1; p.skip != "" && depth <= maxDepth; depth++ {
 		// Package testing stops at the first alternative that matches in part, so
 		// there is one for each depth.
-		var skips []string
-		for depth := 1; depth <= maxDepth; depth++ {
-			skips = append(skips, strings.Repeat("/", depth)+"("+p.skip+")")
-		}
+		skips = append(skips, strings.Repeat("/", depth)+"("+p.skip+")")
+	}
+	if len(skips) > 0 && len(p.leaves) == 0 {
 		args = append(args, "-test.skip="+strings.Join(skips, "|"))
 	}
 	return args

@@ -115,10 +115,17 @@ func TestCalibration_LeaveOutTakesWhatIsComparedTogether(t *testing.T) {
 	} {
 		c.add(result{name: l.name}, l.took)
 	}
-	require.Empty(t, c.leaveOut(10*time.Second))
-	require.Equal(t, []string{"B", "A/keys=1"}, c.leaveOut(900*time.Millisecond))
+	require.Empty(t, c.leaveOut(10*time.Second, nil))
+	require.Equal(t, []string{"B", "A/keys=1"}, c.leaveOut(900*time.Millisecond, nil))
 	require.Equal(t, "A: x 1, y 1", outline(c))
-	require.Empty(t, c.leaveOut(0), "the last stays")
+	require.Empty(t, c.leaveOut(0, nil), "the last stays")
+}
+
+func TestCalibration_LeaveOutSparesWhatMustStay(t *testing.T) {
+	c := calibrated(time.Second, "BenchmarkA/k=1/impl=x", "BenchmarkB/impl=x", "BenchmarkC/impl=x")
+	names := c.leaveOut(0, func(name string) bool { return name == "A/k=1" })
+	require.Equal(t, []string{"B", "C"}, names)
+	require.Equal(t, "A: x 1", outline(c))
 }
 
 func TestFit(t *testing.T) {

@@ -71,13 +71,16 @@ func (b *Binary) Remove() {
 	}
 }
 
+// ErrNone says that there is nothing to run.
+var ErrNone = errors.New("no benchmark")
+
 // Calibrate runs every selected benchmark once at one CPU count. It finds
 // names, broken benchmarks and what each costs. The budget is used since began.
 func (b *Binary) Calibrate(ctx context.Context, p Plan, began time.Time) (*Calibration, error) {
 	c := &Calibration{}
 	last := b.now()
 	// One CPU, because names then carry no suffix.
-	all := pass{bench: p.Bench, skip: p.Skip, benchTime: calibrationTime, cpus: []int{1}}
+	all := pass{bench: p.Bench, skipTops: p.SkipTops, skip: p.Skip, benchTime: calibrationTime, cpus: []int{1}}
 	err := b.start(ctx, all, func(line string) {
 		if isHeader(line) {
 			c.Header = append(c.Header, line)
@@ -93,7 +96,7 @@ func (b *Binary) Calibrate(ctx context.Context, p Plan, began time.Time) (*Calib
 		return nil, err
 	}
 	if len(c.Tops) == 0 {
-		return nil, fmt.Errorf("bench: no benchmark in %s matches %q", filepath.Base(b.dir), p.Bench)
+		return nil, fmt.Errorf("bench: %w in %s matches %q", ErrNone, filepath.Base(b.dir), p.Bench)
 	}
 	c.Took = b.now().Sub(began)
 	return c, nil

@@ -184,10 +184,11 @@ func TestWriteHeader(t *testing.T) {
 	var w bytes.Buffer
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	require.NoError(t, WriteHeader(t.Context(), &w, b, c, p, "go run x", at))
+	require.NoError(t, WritePart(&w, p))
 	text := w.String()
 	for _, want := range []string{
 		"goos: linux\n", "cpu: Some CPU\n", "go: 1.", "host: Some CPU, ", "logical CPUs",
-		"date: 2026-01-02T03:04:05Z\n", "command: go run x\n", "benchtime: 100µs\n", "skip: =big$\n", "left-out: XGet/k=1, XPut\n\n",
+		"date: 2026-01-02T03:04:05Z\n", "command: go run x\n", "skip: =big$\n", "benchtime: 100µs\nleft-out: XGet/k=1, XPut\n\n",
 	} {
 		require.Contains(t, text, want)
 	}

@@ -139,9 +139,9 @@ func pattern(leaves []*Leaf) string {
 }
 
 // leaveOut removes leaves until what the rest costs a round however short its
-// samples are is at most room, those of the costliest groups first. It returns
-// the names of the groups.
-func (c *Calibration) leaveOut(room time.Duration) (names []string) {
+// samples are is at most room, those of the costliest groups first, but for
+// those that must not be left out. It returns the names of the groups.
+func (c *Calibration) leaveOut(room time.Duration, never func(name string) bool) (names []string) {
 	costs := make(map[string]time.Duration)
 	var all time.Duration
 	var groups []string
@@ -158,6 +158,9 @@ func (c *Calibration) leaveOut(room time.Duration) (names []string) {
 		if all <= room || len(names) == len(groups)-1 {
 			break // one at least is measured
 		}
+		if never != nil && never(g) {
+			continue
+		}
 		all -= costs[g]
 		names = append(names, g)
 	}
@@ -165,8 +168,26 @@ func (c *Calibration) leaveOut(room time.Duration) (names []string) {
 		for _, u := range top.Units {
 			u.Leaves = slices.DeleteFunc(u.Leaves, func(l *Leaf) bool { return slices.Contains(names, l.group()) })
 		}
+	}
+	c.compact()
+	return names
+}
+
+// Keep removes the benchmarks that do not match, and reports whether any is left.
+func (c *Calibration) Keep(match func(name string) bool) bool {
+	for _, top := range c.Tops {
+		for _, u := range top.Units {
+			u.Leaves = slices.DeleteFunc(u.Leaves, func(l *Leaf) bool { return !match(l.Name) })
+		}
+	}
+	c.compact()
+	return len(c.Tops) > 0
+}
+
+// compact removes what has no leaves any more.
+func (c *Calibration) compact() {
+	for _, top := range c.Tops {
 		top.Units = slices.DeleteFunc(top.Units, func(u *Unit) bool { return len(u.Leaves) == 0 })
 	}
 	c.Tops = slices.DeleteFunc(c.Tops, func(t *Top) bool { return len(t.Units) == 0 })
-	return names
 }

@@ -1,0 +1,9 @@
+package headline
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
