@@ -82,7 +82,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&cpus, "cpu", "", "comma-separated `list` of GOMAXPROCS values (default 1,2 and all)")
 	flags.IntVar(&o.plan.Rounds, "rounds", 10, "samples of each benchmark, at least 6")
 	flags.DurationVar(&o.plan.BenchTime, "benchtime", 0, "length of one sample (default: what fits the budget)")
-	flags.DurationVar(&o.plan.Budget, "budget", 5*time.Minute, "time for all until the last round, of which there are at least 6; what is too costly for it is left out")
+	flags.DurationVar(&o.plan.Budget, "budget", 270*time.Second, "time for all until the last round, of which there are at least 6; what is too costly for it is left out")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

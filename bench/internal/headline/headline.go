@@ -1,6 +1,6 @@
 // Package headline lists the cases that every run measures, first and whatever
-// its budget: what decides whether to use a structure. They were chosen for what
-// services do most, before they were measured, and hold what we lose.
+// its budget: what decides whether to use a structure. They are what services do
+// most, and hold cases that we lose.
 package headline
 
 import (

@@ -70,5 +70,6 @@ func TestWriteTail(t *testing.T) {
 	require.NotRegexp(t, `class=|style|NaN|Inf`, light.String())
 	require.Contains(t, light.String(), "a cache hit while another key is created for 50 ms")
 	require.Contains(t, light.String(), "mutex, p50: 105 ns (100–110)")
+	require.Contains(t, light.String(), ">p99 52.5 ms<", "the rarest that is known")
 	require.False(t, readFile(t).HasTail())
 }

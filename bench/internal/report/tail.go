@@ -35,11 +35,10 @@ func (r *Report) WriteTail(w io.Writer, theme Theme) error {
 	for _, h := range cases {
 		height += heading + float64(len(r.tailRows(h.Latency)))*pictureRow
 	}
-	x := svg.NewLog(all.least/1.5, all.most*1.5, left, pictureWidth-100)
+	x := svg.NewLog(all.least/1.5, all.most*1.5, left, pictureWidth-130)
 	canvas := svg.New(pictureWidth, height+20, "Time of single operations: from the median to the slowest of ten thousand")
 	canvas.Plain(theme.look)
 	canvas.Text(0, 12, svg.Start, "quiet", "time of one operation: from the median (●) over one in a thousand (◆) to one in ten thousand (■)")
-	canvas.Text(pictureWidth, 28, svg.End, "quiet", "p99.9")
 	for _, t := range x.Ticks(8) {
 		canvas.Line(x.At(t), top, x.At(t), height, "grid")
 		canvas.Text(x.At(t), height+14, svg.Middle, "tick", tickDuration(t))
@@ -102,13 +101,16 @@ func (r *Report) drawTail(canvas *svg.Canvas, x svg.Log, row *LatencyRow, mid fl
 				fmt.Sprintf("%s, %s: %s", row.Impl, Quantiles[q].Name, Within(m)))
 		}
 	}
-	p999 := row.Times[3]
 	says := "–"
-	switch {
-	case row.NoisyAt(3):
-		says = TooNoisy
-	case p999.Known():
-		says = Duration(p999.Center)
+	for q := 3; q >= 0; q-- { // p99.9, or the rarest that is known
+		if row.NoisyAt(q) {
+			says = TooNoisy
+			break
+		}
+		if m := row.Times[q]; m.Known() {
+			says = Quantiles[q].Name + " " + Duration(m.Center)
+			break
+		}
 	}
 	canvas.Text(pictureWidth, mid+4, svg.End, "case", says)
 }
