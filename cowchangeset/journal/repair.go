@@ -192,14 +192,18 @@ func examine(f folder) (p repairPlan, err error) {
 		}
 		if all.s == nil {
 			all = p
-			all.cutAt(i, bad)
+			if err := all.cutAt(f, i, bad); err != nil {
+				return p, err
+			}
 		}
 		taken, err := p.blame(f, i, bad)
 		if err != nil {
 			return p, err
 		}
 		if taken < 0 {
-			p.cutAt(i, bad)
+			if err := p.cutAt(f, i, bad); err != nil {
+				return p, err
+			}
 			break
 		}
 		sum, err := sumOf(f, p.left[taken].name())
@@ -232,12 +236,18 @@ func examine(f folder) (p repairPlan, err error) {
 	return p, p.count(f, files)
 }
 
-// cutAt makes a plan of cutting everything from some damage in segment i on.
-func (p *repairPlan) cutAt(i int, bad *CorruptError) {
-	p.left, p.aside, p.cut = p.left[:i+1], p.left[i+1:], bad.Offset
-	if bad.Offset == 0 {
-		p.left, p.aside = p.left[:i], slices.Insert(slices.Clone(p.aside), 0, p.left[i])
+// cutAt makes a plan of cutting everything from some damage in segment i on. If nothing of that
+// segment stays, the one before it is the last, and is read again, as its end is written to.
+func (p *repairPlan) cutAt(f folder, i int, bad *CorruptError) (err error) {
+	if bad.Offset > 0 {
+		p.left, p.aside, p.cut = p.left[:i+1], p.left[i+1:], bad.Offset
+		return nil
 	}
+	p.left, p.aside, p.cut = p.left[:i], slices.Clone(p.left[i:]), 0
+	if i > 0 {
+		p.s, _, err = damageIn(f, p.left)
+	}
+	return err
 }
 
 // nothingBehind moves what was taken out and is behind all that is left: it is missing

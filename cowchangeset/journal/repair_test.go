@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -473,4 +474,20 @@ func TestCutPrunes(t *testing.T) {
 	if cut.Before != 5 || cut.Sound != 2 || cut.Damage.Line != 2 {
 		t.Errorf("%+v", cut)
 	}
+}
+
+// Lines about what is missing are appended to the last segment that is kept, also if the one
+// behind it is moved aside whole.
+func TestRepairKeepsTheSegmentBeforeOneWithoutAHeader(t *testing.T) {
+	m, _ := three(t)
+	names := slices.Sorted(maps.Keys(m.files))
+	kept := slices.Clone(m.files[names[1]].data)
+	m.files[names[0]].data = bytes.Replace(m.files[names[0]].data, []byte(`"one"`), []byte(`"two"`), 1)
+	m.files[names[2]].data = []byte(`{"`)
+	cut, err := journal.RepairOn(m)
+	must(t, err)
+	if len(cut.Lost) != 1 || len(cut.Aside) != 1 || !bytes.HasPrefix(m.files[names[1]].data, kept) || len(m.files[names[1]].data) == len(kept) {
+		t.Fatalf("%v: %s has %d bytes of %d", cut, names[1], len(m.files[names[1]].data), len(kept))
+	}
+	must(t, on(t, m).Close())
 }
