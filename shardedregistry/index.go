@@ -273,7 +273,7 @@ func (cs *constraints[K, V]) enlist(t target[K, V], fresh *cell[K, V], rec *reco
 func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err error) {
 	var (
 		held  valueLockSet
-		wants = make([][]indexKey, tx.n()) // what keys have afterwards: next, which nobody reads while the transaction is being decided
+		wants = make([][]indexKey, tx.n()) // what keys have afterwards; of next, which its owner must not read while others decide
 	)
 	for i := range tx.n() {
 		u := tx.at(i)
@@ -282,13 +282,18 @@ func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err e
 		}
 		held |= cs.locksOf(wants[i], u.before().indexKeys())
 	}
+	for i := range tx.n() {
+		if by := cs.rivalWithin(tx, i, wants); by != nil {
+			return undecided, by.taken()
+		}
+	}
 	cs.lockAll(held)
 	for i := range tx.n() {
-		by, known := cs.rivalOf(tx, i, wants)
+		by := cs.rival(tx.root, wants[i], tx.at(i).before().indexKeys(), tx)
 		if by == nil {
 			continue
 		}
-		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
+		if tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
 			err = by.taken()
 		}
 		cs.unlock(held)
@@ -309,21 +314,18 @@ func (cs *constraints[K, V]) decide(tx *transaction[K, V]) (status uint32, err e
 	return status, nil
 }
 
-// rivalOf returns a key that would have a unique value besides use i of the transaction, which
-// gains it, or nil, and whether that is another key of the transaction.
-func (cs *constraints[K, V]) rivalOf(tx *transaction[K, V], i int, wants [][]indexKey) (by *rival[K, V], known bool) {
-	before := tx.at(i).before().indexKeys()
-	missing(wants[i], before, func(t indexKey) {
+// rivalWithin returns another key of the transaction that has afterwards a unique value which use i
+// gains, or nil. That is an error whatever others do: either fn has stored both, or it has read the
+// other together with what it has read last.
+func (cs *constraints[K, V]) rivalWithin(tx *transaction[K, V], i int, wants [][]indexKey) (by *rival[K, V]) {
+	missing(wants[i], tx.at(i).before().indexKeys(), func(t indexKey) {
 		for j := range tx.n() {
 			if cs.indexes[t.index].unique && j != i && slices.Contains(wants[j], t) {
-				by, known = &rival[K, V]{cs.indexes[t.index].name, t, tx.key(tx.at(j))}, true
+				by = &rival[K, V]{cs.indexes[t.index].name, t, tx.key(tx.at(j))}
 			}
 		}
 	})
-	if by == nil {
-		by = cs.rival(tx.root, wants[i], before, tx)
-	}
-	return by, known
+	return by
 }
 
 // lock takes the locks of the unique values among those of index keys that are not
