@@ -200,6 +200,13 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	if n != 1 { // that of C
 		t.Errorf("%d entries", n)
 	}
+	for range a.Entries() {
+		t.Error("an entry")
+	}
+	var lines bytes.Buffer
+	if err := trail.WriteJSONLines(&lines); !errors.Is(err, l.failure) || lines.Len() > 0 {
+		t.Errorf("an export without what was pruned: %v, %s", err, lines.String())
+	}
 }
 
 // Resume refuses what it could not read later.
