@@ -97,8 +97,8 @@ func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(N
 // Record is Tracker.Record for this changeset, whether or not it is the latest. If it is
 // sealed, Record adds nothing and returns ErrSealed.
 //
-// Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
-// takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that; with Config.Async, only at
+// Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
 
 // RecordContext is Record with a context, as Tracker.RecordContext. It panics if ctx is
