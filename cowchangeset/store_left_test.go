@@ -21,7 +21,8 @@ type lazy struct {
 	cowchangeset.Store[string] // is not called
 	saved                      []cowchangeset.Saved[string]
 	failure                    error
-	hang                       bool // LoadEntries waits for the end of its context
+	hang                       bool   // LoadEntries waits for the end of its context
+	during                     func() // called by LoadEntries once, or nil
 	reads                      int
 }
 
@@ -53,6 +54,10 @@ func (l *lazy) Prune(context.Context, uint64) error { return nil }
 func (l *lazy) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
 	return func(yield func(cowchangeset.Entry[string], error) bool) {
 		l.reads++
+		if f := l.during; f != nil {
+			l.during = nil
+			f()
+		}
 		if l.hang {
 			<-ctx.Done()
 			yield(cowchangeset.Entry[string]{}, ctx.Err())
@@ -155,6 +160,11 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	if l.reads > reads {
 		t.Error("Seal has not kept the entries")
 	}
+	l.during = func() { again, _ = b.Seal(context.Background()) }
+	if f, err = b.Seal(context.Background()); err != nil || f != again {
+		t.Error("two Seals at once return different Finals", err)
+	}
+	check("Final of two", texts(f.All()), "B0", "B5")
 }
 
 // A store that cannot yield the entries is an error where there is one, and no trail that
