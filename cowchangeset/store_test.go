@@ -471,6 +471,32 @@ func TestStoreAsyncGoesOnInTheNext(t *testing.T) {
 	})
 }
 
+// A call that fails is no error of a Record that it came too early for: another call follows.
+func TestStoreFailsForThoseItWasFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		tracker.Start(t.Context())
+		goOn, calls := make(chan struct{}), 0
+		m.faults(func(context.Context, string, string) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			<-goOn
+			return errDisk
+		})
+		var errs [2]error
+		for i := range errs {
+			go func() { _, errs[i] = tracker.Record(i) }()
+			synctest.Wait()
+		}
+		close(goOn)
+		if synctest.Wait(); !errors.Is(errs[0], errDisk) || errs[1] != nil || calls != 2 {
+			t.Errorf("errors %v, %d calls", errs, calls)
+		}
+		m.check(t)
+	})
+}
+
 // A Record at the bound waits for room, and not for all that is before it.
 func TestStoreAsyncWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
