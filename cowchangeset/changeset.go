@@ -97,8 +97,8 @@ func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(N
 // Record is Tracker.Record for this changeset, whether or not it is the latest. If it is
 // sealed, Record adds nothing and returns ErrSealed.
 //
-// Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
-// takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that; with Config.Async, only at
+// Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
 
 // RecordContext is Record with a context, as Tracker.RecordContext. It panics if ctx is
@@ -193,27 +193,37 @@ func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed):
 
 // Entries yields the entries that the changeset has when the loop begins, in order and
 // with their Seq. A loop reads entries that Resume has left in the store from there,
-// unless Seal has read them, and panics with a *StoreError if that fails.
+// unless Seal has read them. If that fails, it panics with a *StoreError, or yields nothing
+// if Prune has forgotten the changeset.
 //
-// Entries is lock-free. It takes effect, when a loop over it begins, as the reserved slots
-// are counted.
+// Entries is lock-free, and blocking on the Store for what it reads there. It takes effect,
+// when a loop over it begins, as the reserved slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if _, err := c.walk(context.Background(), c.log.cut(), yield); err != nil {
-			panic(err)
-		}
+		c.loop(context.Background(), c.log.cut(), yield)
 	}
 }
 
+// loop is walk for loops, which have no result for an error: they panic, unless ctx has
+// ended, or Prune has forgotten the changeset. Then the store need not have the entries.
+func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool) {
+	more, err := c.walk(ctx, m, yield)
+	switch {
+	case err == nil:
+		return more
+	case ctx.Err() != nil:
+		return false
+	case c.ordinal < c.tracker.first.Load().ordinal:
+		return true
+	}
+	panic(err)
+}
+
 // walk yields the entries of a cut, and reports whether it has come to the end. It fails
-// if they were left in the store, and that fails to yield them. Those that Prune has
-// forgotten there are no more.
+// if they were left in the store, and that fails to yield them.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
 	if m.missing() {
 		if m, err = c.fetch(ctx); err != nil {
-			if c.ordinal < c.tracker.first.Load().ordinal {
-				return true, nil
-			}
 			return false, err
 		}
 	}

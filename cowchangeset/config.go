@@ -38,9 +38,9 @@ type Config[E any] struct {
 	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once.
 	RejectWhenFull bool
 
-	// StoreTimeout bounds each call of the store, by its context, and how long callers wait
-	// for it: the error then matches ErrStoreTimeout. Zero means a minute, and a negative
-	// value no bound.
+	// StoreTimeout bounds each call of the store but Load, by its context, and how long
+	// callers wait for it: the error then matches ErrStoreTimeout. Zero means a minute, and
+	// a negative value no bound.
 	StoreTimeout time.Duration
 
 	// PruneUnapplied lets Prune, and thus the Store, forget changesets that are sealed,
@@ -98,12 +98,18 @@ func claim(ctx context.Context, store any, timeout time.Duration) error {
 	if !ok {
 		return nil
 	}
+	return bounded(ctx, timeout, c.Claim)
+}
+
+// bounded calls a store on the caller's goroutine, with a context that ends after the
+// timeout; zero is none.
+func bounded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	if timeout == 0 {
-		return c.Claim(ctx)
+		return call(ctx)
 	}
 	bounded, cancel := atomics.WithTimeoutCause(ctx, timeout, ErrStoreTimeout)
 	defer cancel()
-	err := c.Claim(bounded)
+	err := call(bounded)
 	if err != nil && context.Cause(bounded) == ErrStoreTimeout && !errors.Is(err, ErrStoreTimeout) {
 		return fmt.Errorf("%w: %v", ErrStoreTimeout, err) // whose context was not the caller's
 	}

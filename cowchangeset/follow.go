@@ -11,7 +11,7 @@ import (
 //
 // Follow cuts the changeset whenever something has come: do not follow large batches with
 // many loops. It may yield an entry before the Store has it. It reads what Resume has left
-// in the store as Entries does. Follow panics if ctx is nil.
+// in the store, and panics, as Entries does. Follow panics if ctx is nil.
 //
 // Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
@@ -22,9 +22,7 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 		for ctx.Err() == nil {
 			m := c.log.cut() // LP(Follow)
 			if m.left {
-				if _, err := c.walk(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }); err != nil && ctx.Err() == nil {
-					panic(err)
-				}
+				c.loop(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 				return
 			}
 			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })

@@ -19,7 +19,7 @@ func TestChangesetLayout(t *testing.T) {
 	var c Changeset[string]
 	for name, x := range map[string]struct{ at, size, want uintptr }{
 		"tracker":  {unsafe.Offsetof(c.tracker), unsafe.Sizeof(c.tracker), 0},
-		"keep":     {unsafe.Offsetof(c.flusher), unsafe.Sizeof(c.flusher), 0},
+		"flusher":  {unsafe.Offsetof(c.flusher), unsafe.Sizeof(c.flusher), 0},
 		"closed":   {unsafe.Offsetof(c.log.closed), unsafe.Sizeof(c.log.closed), 0},
 		"watch":    {unsafe.Offsetof(c.log.watch), unsafe.Sizeof(c.log.watch), 0},
 		"decided":  {unsafe.Offsetof(c.log.decided), unsafe.Sizeof(c.log.decided), 1},
@@ -27,7 +27,7 @@ func TestChangesetLayout(t *testing.T) {
 		"reserved": {unsafe.Offsetof(c.log.reserved), unsafe.Sizeof(c.log.reserved), 2},
 		"inactive": {unsafe.Offsetof(c.inactive), unsafe.Sizeof(c.inactive), 2},
 	} {
-		if name != "tracker" && name != "keep" && name != "inactive" {
+		if name != "tracker" && name != "flusher" && name != "inactive" {
 			x.at += unsafe.Offsetof(c.log)
 		}
 		if first, last := x.at/atomics.CacheLineSize, (x.at+x.size-1)/atomics.CacheLineSize; first != x.want || last != x.want {

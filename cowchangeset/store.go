@@ -111,7 +111,8 @@ type Loader[E any] interface {
 // applied to the end or aborted. Those are read when somebody asks for them.
 type EntryLoader[E any] interface {
 	// LoadEntries yields the entries of a changeset in the order of their Seq. If it fails,
-	// it yields the error and ends. It runs beside other methods.
+	// or there is no such changeset any more, it yields an error and ends. It runs beside
+	// other methods, on the goroutine of whoever asks.
 	LoadEntries(ctx context.Context, id string) iter.Seq2[Entry[E], error]
 }
 

@@ -9,6 +9,8 @@ import (
 	"iter"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -19,6 +21,8 @@ type lazy struct {
 	cowchangeset.Store[string] // is not called
 	saved                      []cowchangeset.Saved[string]
 	failure                    error
+	hang                       bool   // LoadEntries waits for the end of its context
+	during                     func() // called by LoadEntries once, or nil
 	reads                      int
 }
 
@@ -47,9 +51,18 @@ func (l *lazy) Applied(context.Context, string, uint64) error { return nil }
 
 func (l *lazy) Prune(context.Context, uint64) error { return nil }
 
-func (l *lazy) LoadEntries(_ context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
+func (l *lazy) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
 	return func(yield func(cowchangeset.Entry[string], error) bool) {
 		l.reads++
+		if f := l.during; f != nil {
+			l.during = nil
+			f()
+		}
+		if l.hang {
+			<-ctx.Done()
+			yield(cowchangeset.Entry[string]{}, ctx.Err())
+			return
+		}
 		if yield(cowchangeset.Entry[string]{Seq: 0, Value: id + "0"}, nil) {
 			if l.failure != nil {
 				yield(cowchangeset.Entry[string]{}, l.failure)
@@ -147,6 +160,11 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	if l.reads > reads {
 		t.Error("Seal has not kept the entries")
 	}
+	l.during = func() { again, _ = b.Seal(context.Background()) }
+	if f, err = b.Seal(context.Background()); err != nil || f != again {
+		t.Error("two Seals at once return different Finals", err)
+	}
+	check("Final of two", texts(f.All()), "B0", "B5")
 }
 
 // A store that cannot yield the entries is an error where there is one, and no trail that
@@ -200,6 +218,62 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	if n != 1 { // that of C
 		t.Errorf("%d entries", n)
 	}
+	for range a.Entries() {
+		t.Error("an entry")
+	}
+	var lines bytes.Buffer
+	if err := trail.WriteJSONLines(&lines); !errors.Is(err, l.failure) || lines.Len() > 0 {
+		t.Errorf("an export without what was pruned: %v, %s", err, lines.String())
+	}
+}
+
+// Loops wait no longer for entries than for any other answer of the store.
+func TestEntriesLeftInAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLazy()
+		l.hang = true
+		tracker := resumeLazy(t, l)
+		a, _ := tracker.ByID("A")
+		trail := tracker.Trail()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for what, read := range map[string]func() error{
+			"Entries": func() error {
+				for range a.Entries() {
+				}
+				return nil
+			},
+			"Trail": func() error {
+				for range trail.All() {
+				}
+				return nil
+			},
+			"Follow": func() error {
+				for range tracker.Follow(ctx, cowchangeset.Receipt{}) {
+				}
+				return nil
+			},
+			"WriteJSONLines": func() error { return trail.WriteJSONLines(new(bytes.Buffer)) },
+			"Seal":           func() error { _, err := a.Seal(ctx); return err },
+		} {
+			began := time.Now()
+			err := func() (err error) {
+				defer func() {
+					if failed, ok := recover().(*cowchangeset.StoreError); ok {
+						err = failed
+					}
+				}()
+				return read()
+			}()
+			if !errors.Is(err, cowchangeset.ErrStoreTimeout) || !errors.Is(err, cowchangeset.ErrStore) || time.Since(began) != time.Minute {
+				t.Errorf("%s: %v after %v", what, err, time.Since(began))
+			}
+		}
+		time.AfterFunc(time.Second, cancel)
+		for range a.Follow(ctx, 0) {
+			t.Error("an entry")
+		}
+	})
 }
 
 // Resume refuses what it could not read later.

@@ -132,10 +132,12 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 // fetch reads the entries that were left in the store, and returns a cut that has them.
 func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
 	var entries []Entry[E]
-	var err error
-	c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
-		entries, err = append(entries, e), failed
-		return err == nil
+	err := bounded(ctx, c.tracker.timeout, func(ctx context.Context) (err error) {
+		c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
+			entries, err = append(entries, e), failed
+			return err == nil
+		})
+		return err
 	})
 	l := &newChangeset(c.tracker, c.id).log
 	if err == nil {

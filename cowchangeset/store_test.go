@@ -471,6 +471,75 @@ func TestStoreAsyncGoesOnInTheNext(t *testing.T) {
 	})
 }
 
+// A call that fails is no error of a Record that it came too early for: another call follows.
+func TestStoreFailsForThoseItWasFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		tracker.Start(t.Context())
+		goOn, calls := make(chan struct{}), 0
+		m.faults(func(context.Context, string, string) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			<-goOn
+			return errDisk
+		})
+		var errs [2]error
+		for i := range errs {
+			go func() { _, errs[i] = tracker.Record(i) }()
+			synctest.Wait()
+		}
+		close(goOn)
+		if synctest.Wait(); !errors.Is(errs[0], errDisk) || errs[1] != nil || calls != 2 {
+			t.Errorf("errors %v, %d calls", errs, calls)
+		}
+		m.check(t)
+	})
+}
+
+// A Record at the bound waits for room, and not for all that is before it.
+func TestStoreAsyncWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 3, StoreTimeout: -1})
+		c, _ := tracker.Start(t.Context())
+		goOn := make(chan struct{})
+		m.faults(func(_ context.Context, method, _ string) error {
+			if method == "Append" {
+				<-goOn
+			}
+			return nil
+		})
+		tracker.Record(0)
+		synctest.Wait() // for the call with this entry alone
+		tracker.Record(1)
+		tracker.Record(2)
+		recorded := 0
+		go func() {
+			for v := range 2 {
+				tracker.Record(3 + v)
+				recorded++
+			}
+		}()
+		want := func(durable uint64, n int) {
+			t.Helper()
+			if synctest.Wait(); c.Durable() != durable || recorded != n {
+				t.Errorf("%d were recorded when the store had %d; want %d and %d", recorded, c.Durable(), n, durable)
+			}
+		}
+		want(0, 0)
+		goOn <- struct{}{}
+		want(1, 1) // and the next call, of all others, has begun
+		close(goOn)
+		if synctest.Wait(); recorded != 2 {
+			t.Error("a Record still waits")
+		}
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		m.check(t)
+	})
+}
+
 func TestBoundsOfAsync(t *testing.T) {
 	for _, config := range []cowchangeset.Config[int]{
 		{MaxBacklog: 1}, {MaxBacklog: -1}, {RejectWhenFull: true}, {Async: true, MaxBacklog: -1, RejectWhenFull: true},

@@ -184,14 +184,14 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // receipt; see Config.Async. If the store refuses e, the error matches ErrRefused and the
 // store's. From the call on, nothing that e refers to may be changed.
 //
-// Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
-// takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that; with Config.Async, only at
+// Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
 // RecordContext is Record for a caller that waits no longer than ctx. If ctx is done at
 // the beginning, it records nothing and returns the cause. If ctx ends while it waits for
-// the Store, it returns a StoreError with Method "wait" beside the receipt, and the store
-// gets the entry. RecordContext panics if ctx is nil.
+// the Store to get the entry, it returns a StoreError with Method "wait" beside the
+// receipt, and the store gets the entry later. RecordContext panics if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
 // It takes effect when the entry's slot is reserved.

@@ -52,23 +52,15 @@ func (t Trail[E]) Len() int {
 }
 
 // All yields the entries in order, each with its receipt. It reads what Resume has left in
-// the store as Changeset.Entries does.
+// the store, and panics, as Changeset.Entries does.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
-		if err := t.walk(yield); err != nil {
-			panic(err)
+		for c := range t.changesets {
+			if !c.loop(context.Background(), t.cut(c), func(seq uint64, e E) bool { return yield(c.receipt(seq), e) }) {
+				return
+			}
 		}
 	}
-}
-
-// walk is All, and returns the error of the store.
-func (t Trail[E]) walk(yield func(Receipt, E) bool) error {
-	for c := range t.changesets {
-		if more, err := c.walk(context.Background(), t.cut(c), func(seq uint64, e E) bool { return yield(c.receipt(seq), e) }); !more {
-			return err
-		}
-	}
-	return nil
 }
 
 // changesets yields those of the trail.
@@ -208,20 +200,25 @@ func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 		return nil
 	}
 	encoder := json.NewEncoder(&lines) // which writes whole lines or nothing
-	var failed error
-	err := t.walk(func(r Receipt, e E) bool {
-		if err := encoder.Encode(jsonLine[E]{r.ChangesetID, r.Ordinal, r.Seq, e}); err != nil {
-			failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", r.Seq, r.ChangesetID, r.Ordinal, err)
-			failed = errors.Join(failed, flush())
-		} else if lines.Len() >= exportBuffer {
-			failed = flush()
+	for c := range t.changesets {
+		var failed error
+		_, err := c.walk(context.Background(), t.cut(c), func(seq uint64, e E) bool {
+			if err := encoder.Encode(jsonLine[E]{c.id, c.ordinal, seq, e}); err != nil {
+				failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", seq, c.id, c.ordinal, err)
+				failed = errors.Join(failed, flush())
+			} else if lines.Len() >= exportBuffer {
+				failed = flush()
+			}
+			return failed == nil
+		})
+		if failed != nil {
+			return failed
 		}
-		return failed == nil
-	})
-	if failed != nil {
-		return failed
+		if err != nil {
+			return errors.Join(err, flush())
+		}
 	}
-	return errors.Join(err, flush())
+	return flush()
 }
 
 // ReadJSONLines yields the entries that WriteJSONLines wrote to r, in one loop. If it

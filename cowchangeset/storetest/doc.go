@@ -1,5 +1,5 @@
 // Package storetest checks stores of package cowchangeset: that they keep what the
-// documentation of cowchangeset.Store, Loader, Applier, Claimer, Validator and Pruner
+// documentation of cowchangeset.Store, Loader, EntryLoader, Applier, Claimer and Pruner
 // asks for.
 //
 //	func TestStore(t *testing.T) {

@@ -113,6 +113,16 @@ func (b broken) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[string], 
 	}
 }
 
+func (b broken) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
+	return func(yield func(cowchangeset.Entry[string], error) bool) {
+		for e, err := range b.Journal.LoadEntries(ctx, id) {
+			if err != nil && b.fault == "what is forgotten is empty" || !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
 // Each broken promise fails a check.
 func TestChecksFail(t *testing.T) {
 	calls := func(open storetest.Opener) error {
@@ -146,6 +156,7 @@ func TestChecksFail(t *testing.T) {
 		"releases are not kept":           storetest.Claims,
 		"a claim that fails is kept":      storetest.Claims,
 		"nothing is forgotten":            storetest.Prunes,
+		"what is forgotten is empty":      storetest.Prunes,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			open := journals(t)

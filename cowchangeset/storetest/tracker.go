@@ -186,10 +186,14 @@ func Prunes(open Opener) error {
 		if c, _ := tracker.Current(); process > 0 && (len(tracker.IDs()) != 3 || c.Ordinal() != uint64(70*process) || c.Len() != 1) {
 			return fmt.Errorf("storetest: process %d begins with changesets %v", process, tracker.IDs())
 		}
+		forgotten := ""
 		for n := range 70 {
 			c, err := tracker.Start(ctx)
 			if err != nil {
 				return err
+			}
+			if n == 0 {
+				forgotten = c.ID()
 			}
 			if _, err := tracker.Record(fmt.Sprint(process, n)); err != nil {
 				return err
@@ -208,6 +212,13 @@ func Prunes(open Opener) error {
 		}
 		if len(all) != 3 {
 			return fmt.Errorf("storetest: %d changesets remain of those that the tracker has forgotten all but 3", len(all))
+		}
+		if loader, ok := s.(cowchangeset.EntryLoader[string]); ok {
+			for _, err = range loader.LoadEntries(ctx, forgotten) {
+			}
+			if err == nil {
+				return errors.New("storetest: LoadEntries of a changeset that was forgotten yields no error")
+			}
 		}
 		if s, err = open(); err != nil {
 			return err
