@@ -196,6 +196,29 @@ func testUpdateKeepsTTL(t *testing.T) {
 	require.Zero(t, ttl("long"))
 }
 
+// What is known of when keys expire goes with them, also with those that have foreign values.
+func testEndsAreForgotten(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute })
+	r := opened[plan](t, shared.js, kv)
+	ends := func() (n int) {
+		r.ends.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	for i := range 10 {
+		_, err := r.Create(ctx, key(i), plan{}, TTL(time.Second))
+		require.NoError(t, err)
+	}
+	_, err := kv.Create(ctx, "foreign", []byte("no JSON"), jetstream.KeyTTL(time.Hour))
+	require.NoError(t, err)
+	require.NoError(t, kv.Purge(ctx, "purged", jetstream.PurgeTTL(time.Hour)))
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 10, ends())
+	eventually(t, func() bool { return r.Len() == 0 }, "all have expired")
+	require.NoError(t, r.Sync(ctx))
+	require.Zero(t, ends())
+}
+
 // A key that no bucket can have is invalid, whatever the caller knows of it.
 func testWaitInvalid(t *testing.T) {
 	ctx := within(t)
