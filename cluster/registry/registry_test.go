@@ -65,6 +65,7 @@ func TestRegistry(t *testing.T) {
 		"expired in gap":      testExpiredInGap,
 		"wait invalid":        testWaitInvalid,
 		"update keeps ttl":    testUpdateKeepsTTL,
+		"updates end":         testUpdatesEnd,
 		"ends are forgotten":  testEndsAreForgotten,
 		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,

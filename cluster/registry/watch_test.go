@@ -196,6 +196,22 @@ func testUpdateKeepsTTL(t *testing.T) {
 	require.Zero(t, ttl("long"))
 }
 
+// An owner that notes its progress all the time cannot put off the end of its claim: after the second to which that
+// is rounded up, the key is gone.
+func testUpdatesEnd(t *testing.T) {
+	ctx := within(t)
+	r := opened[plan](t, shared.js, bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute }))
+	began := time.Now()
+	_, err := r.Create(ctx, "claim", plan{}, TTL(time.Second))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = r.Update(ctx, "claim", func(p plan) (plan, error) { p.N++; return p, nil })
+		require.Less(t, time.Since(began), 10*time.Second)
+		time.Sleep(50 * time.Millisecond)
+	}
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
 // What is known of when keys expire goes with them, also with those that have foreign values.
 func testEndsAreForgotten(t *testing.T) {
 	ctx := within(t)
