@@ -67,6 +67,7 @@ func TestRegistry(t *testing.T) {
 		"update keeps ttl":    testUpdateKeepsTTL,
 		"updates end":         testUpdatesEnd,
 		"ends are forgotten":  testEndsAreForgotten,
+		"reserve comes back":  testReserveComesBack,
 		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,
 	} {
