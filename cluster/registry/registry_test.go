@@ -68,6 +68,7 @@ func TestRegistry(t *testing.T) {
 		"updates end":         testUpdatesEnd,
 		"ends are forgotten":  testEndsAreForgotten,
 		"reserve comes back":  testReserveComesBack,
+		"wait closed":         testWaitClosed,
 		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,
 	} {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +246,35 @@ func testWaitInvalid(t *testing.T) {
 			require.ErrorIs(t, err, ErrInvalidKey)
 		}
 	}
+}
+
+// Callers of Wait whose version cannot be proved learn that the registry has ended.
+func testWaitClosed(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	at, on := make(chan string), make(chan struct{})
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
+	})
+	known, err := r.Create(ctx, "plan", plan{})
+	require.NoError(t, err)
+	require.NoError(t, put(kv, "=1", "the mirror stops here, and proves nothing"))
+	<-at
+	ended := make(chan error)
+	for range 200 {
+		go func() {
+			_, err := r.Wait(ctx, "plan", known+1000)
+			ended <- err
+		}()
+	}
+	eventually(t, func() bool { return len(r.beater.callers()) == 200 }, "all wait")
+	go r.Close(ctx)
+	for range 200 {
+		if err := <-ended; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+	close(on)
 }
 
 // A bucket that was made anew has lower revisions, of which a caller of Wait knows nothing:
