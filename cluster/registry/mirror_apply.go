@@ -149,13 +149,12 @@ func (r *Registry[K, V]) guard(of message, f func() error) (err error) {
 
 // apply makes the mirror show a change of k, whose name in the bucket is given.
 func (r *Registry[K, V]) apply(k K, c change[V], name string) {
-	switch { // before the change is shown
-	case c.end != 0:
-		r.ends.Store(K(strings.Clone(string(k))), end{uint64(c.held.Version), c.end})
-	case r.status.ttl.Load():
-		r.ends.Delete(k)
-	}
 	if !c.gone && c.err == nil {
+		if c.end != 0 { // known before the change is shown
+			r.ends.Store(K(strings.Clone(string(k))), end{uint64(c.held.Version), c.end})
+		} else {
+			r.ends.Delete(k)
+		}
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
 		c.err = r.guard(message{uint64(c.held.Version), c.held.Stamp, false}, func() error {
 			stored := k
@@ -170,6 +169,7 @@ func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 			return
 		}
 	}
+	r.ends.Delete(k) // a marker has a time to live of its own
 	// The tomb comes first, so that a loop that sees the deletion finds its revision.
 	r.tombs.set(k, tomb{
 		revision: uint64(c.held.Version), expect: uint64(c.held.Version), stamp: c.held.Stamp,

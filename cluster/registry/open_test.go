@@ -48,7 +48,7 @@ func testConfig(t *testing.T) {
 		func() { r.Update(within(t), "a", nil) },
 		func() { r.UpdateIf(none, "a", 1, 1) }, func() { r.Renew(none, "a", 1, time.Second) },
 		func() { r.Delete(none, "a") }, func() { r.DeleteIf(none, "a", 1) },
-		func() { r.Sync(none) }, func() { r.Close(none) }, func() { r.Watch(none) },
+		func() { r.Sync(none) }, func() { r.Relist(none) }, func() { r.Close(none) }, func() { r.Watch(none) },
 		func() { r.WatchSnapshot(none) }, func() { r.Wait(none, "a", 0) }, func() { r.Fresh() },
 		func() { r.ByIndex("nothing", "") },
 	} {

@@ -65,6 +65,10 @@ func TestRegistry(t *testing.T) {
 		"expired in gap":      testExpiredInGap,
 		"wait invalid":        testWaitInvalid,
 		"update keeps ttl":    testUpdateKeepsTTL,
+		"updates end":         testUpdatesEnd,
+		"ends are forgotten":  testEndsAreForgotten,
+		"reserve comes back":  testReserveComesBack,
+		"wait closed":         testWaitClosed,
 		"wait made anew":      testWaitInBucketMadeAnew,
 		"poison forgotten":    testPoisonForgotten,
 	} {

@@ -32,8 +32,8 @@ func (r *Registry[K, V]) spend(ctx context.Context) error {
 	defer cancel()
 	s, err := r.js.Stream(ctx, r.stream)
 	if err == nil {
-		r.beater.refill.Store(true)
 		err = s.Purge(ctx, jetstream.WithPurgeSubject(r.prefix+reserveKey))
+		r.beater.refill.Store(true) // not before: a call that stores the reserve meanwhile says that it is there
 	}
 	if err != nil {
 		return fmt.Errorf("its reserve cannot be used: %w", err)
@@ -43,18 +43,19 @@ func (r *Registry[K, V]) spend(ctx context.Context) error {
 
 // reserve stores the reserve if the bucket is limited and may have none.
 func (r *Registry[K, V]) reserve(ctx context.Context) {
-	if !r.beater.refill.Load() {
+	if !r.beater.refill.Swap(false) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	_, err := r.js.PublishMsg(ctx, &nats.Msg{
+	a, _, _ := r.request(ctx, &nats.Msg{
 		Subject: r.publish + reserveKey, Data: make([]byte, reserveSize),
 		Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"0"}},
 	})
-	var api *jetstream.APIError
-	if err == nil || errors.As(err, &api) && !full(err) { // or it is there already, or must not be
-		r.beater.refill.Store(false)
+	switch a {
+	case stored, clash, refused: // it is there, or must not be
+	default:
+		r.beater.refill.Store(true)
 	}
 }
 

@@ -2,11 +2,13 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -64,4 +66,44 @@ func TestFullBucket(t *testing.T) {
 			}, "the reserve is there")
 		})
 	}
+}
+
+// reserving calls a function after each request that stores the reserve, and returns its error instead.
+type reserving struct {
+	jetstream.JetStream
+	after func() error
+}
+
+func (j *reserving) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := j.JetStream.PublishMsg(ctx, m, opts...)
+	if after := j.after; after != nil && strings.HasSuffix(m.Subject, reserveKey) {
+		if e := after(); e != nil {
+			return nil, e
+		}
+	}
+	return ack, err
+}
+
+// The reserve comes back after a call that has given it up while another one stored it, and after a server that could
+// not store it for a moment.
+func testReserveComesBack(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.MaxBytes = 32 << 10 })
+	r := opened[plan](t, shared.js, kv)
+	eventually(t, func() bool { return !r.beater.refill.Load() }, "the reserve is stored")
+	js := &reserving{JetStream: shared.js}
+	other := &Registry[string, plan]{js: js, stream: r.stream, prefix: r.prefix, publish: r.publish, config: r.config}
+	for name, after := range map[string]func() error{
+		"given up":  func() error { js.after = nil; return other.spend(ctx) },
+		"no leader": func() error { js.after = nil; return errors.Join(&jetstream.APIError{Code: 503}, r.spend(ctx)) },
+	} {
+		js.after = after
+		other.beater.refill.Store(true)
+		other.reserve(ctx)
+		require.Nil(t, js.after, name)
+		other.reserve(ctx)
+		_, err := kv.Get(ctx, reserveKey)
+		require.NoError(t, err, name)
+	}
+	require.NoError(t, r.Sync(ctx))
 }

@@ -122,6 +122,9 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 //
 // Relist panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 func (r *Registry[K, V]) Relist(ctx context.Context) error {
+	if ctx == nil {
+		panic("registry: Relist called with a nil context")
+	}
 	r.listAgain()
 	return r.Sync(ctx)
 }
@@ -148,12 +151,12 @@ func (r *Registry[K, V]) beat() {
 				r.beater.release(callers)
 				r.status.fail(nil)
 				due = false
+				r.reserve(r.life)
 				continue
 			}
 			r.sleep(r.life, pause/2+rand.N(pause))
 			pause = min(2*pause, lastBeatPause)
 		}
-		r.reserve(r.life)
 	}
 }
 

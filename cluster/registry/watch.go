@@ -166,15 +166,16 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 // waitOrProve waits until key has another version in the mirror than a given one, or the mirror shows all
 // that was stored before the call. It reports whether that is so.
 func (r *Registry[K, V]) waitOrProve(ctx context.Context, key K, version Version) (proved bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	synced := make(chan error, 1)
 	go func() {
-		synced <- r.Sync(ctx)
-		cancel()
+		err := r.Sync(ctx)
+		synced <- err
+		cancel(err) // an ErrClosed comes here before ctx has it
 	}()
 	_, err = r.inner.Wait(ctx, key, version)
-	cancel()
+	cancel(nil)
 	if <-synced == nil {
 		return true, nil
 	}

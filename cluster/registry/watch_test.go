@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +197,45 @@ func testUpdateKeepsTTL(t *testing.T) {
 	require.Zero(t, ttl("long"))
 }
 
+// An owner that notes its progress all the time cannot put off the end of its claim: after the second to which that
+// is rounded up, the key is gone.
+func testUpdatesEnd(t *testing.T) {
+	ctx := within(t)
+	r := opened[plan](t, shared.js, bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute }))
+	began := time.Now()
+	_, err := r.Create(ctx, "claim", plan{}, TTL(time.Second))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = r.Update(ctx, "claim", func(p plan) (plan, error) { p.N++; return p, nil })
+		require.Less(t, time.Since(began), 10*time.Second)
+		time.Sleep(50 * time.Millisecond)
+	}
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// What is known of when keys expire goes with them, also with those that have foreign values.
+func testEndsAreForgotten(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Minute })
+	r := opened[plan](t, shared.js, kv)
+	ends := func() (n int) {
+		r.ends.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	for i := range 10 {
+		_, err := r.Create(ctx, key(i), plan{}, TTL(time.Second))
+		require.NoError(t, err)
+	}
+	_, err := kv.Create(ctx, "foreign", []byte("no JSON"), jetstream.KeyTTL(time.Hour))
+	require.NoError(t, err)
+	require.NoError(t, kv.Purge(ctx, "purged", jetstream.PurgeTTL(time.Hour)))
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 10, ends())
+	eventually(t, func() bool { return r.Len() == 0 }, "all have expired")
+	require.NoError(t, r.Sync(ctx))
+	require.Zero(t, ends())
+}
+
 // A key that no bucket can have is invalid, whatever the caller knows of it.
 func testWaitInvalid(t *testing.T) {
 	ctx := within(t)
@@ -206,6 +246,35 @@ func testWaitInvalid(t *testing.T) {
 			require.ErrorIs(t, err, ErrInvalidKey)
 		}
 	}
+}
+
+// Callers of Wait whose version cannot be proved learn that the registry has ended.
+func testWaitClosed(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	at, on := make(chan string), make(chan struct{})
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
+	})
+	known, err := r.Create(ctx, "plan", plan{})
+	require.NoError(t, err)
+	require.NoError(t, put(kv, "=1", "the mirror stops here, and proves nothing"))
+	<-at
+	ended := make(chan error)
+	for range 200 {
+		go func() {
+			_, err := r.Wait(ctx, "plan", known+1000)
+			ended <- err
+		}()
+	}
+	eventually(t, func() bool { return len(r.beater.callers()) == 200 }, "all wait")
+	go r.Close(ctx)
+	for range 200 {
+		if err := <-ended; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+	close(on)
 }
 
 // A bucket that was made anew has lower revisions, of which a caller of Wait knows nothing:

@@ -88,15 +88,36 @@ func (r *Registry[K, V]) endOf(h nats.Header, stored int64) int64 {
 	return stored + int64(ttl)
 }
 
-// keepTTL gives a write that replaces a revision the time to live that the key has left.
-func (w *write[K, V]) keepTTL(revision uint64) {
-	at, ok := w.r.ends.Load(w.key)
-	if e, _ := at.(end); ok && e.revision == revision {
-		left := (time.Duration(e.at-w.r.bucketNow()) + minTTL - 1).Truncate(minTTL)
-		w.header = nats.Header{jetstream.MsgTTLHeader: {max(left, minTTL).String()}, endHeader: {strconv.FormatInt(e.at, 10)}}
-	} else {
-		w.header = nil
+// keepTTL gives a write that replaces a revision the time to live that the key has left. It reports whether
+// there is none left, and the key is about to expire.
+func (w *write[K, V]) keepTTL(revision uint64) (over bool) {
+	w.header = nil
+	at, _ := w.r.ends.Load(w.key)
+	e, ok := at.(end)
+	if !ok || e.revision != revision {
+		return false
 	}
+	left := time.Duration(e.at - w.r.bucketNow())
+	if left <= 0 {
+		return true
+	}
+	left = (left + minTTL - 1).Truncate(minTTL)
+	w.header = nats.Header{jetstream.MsgTTLHeader: {left.String()}, endHeader: {strconv.FormatInt(e.at, 10)}}
+	return false
+}
+
+// replaced waits until the mirror shows something else of the key than a revision.
+func (w *write[K, V]) replaced(revision uint64) error {
+	ctx, cancel := w.r.while(w.ctx)
+	defer cancel()
+	e, ok := w.r.inner.Lookup(w.key)
+	if !ok || uint64(e.Value.Version) != revision {
+		return nil
+	}
+	if _, err := w.r.inner.Wait(ctx, w.key, e.Version); err != nil && !errors.Is(err, ErrNotFound) {
+		return w.r.ended(w.ctx, false, err)
+	}
+	return nil
 }
 
 // write is one call that writes a key.
@@ -291,8 +312,8 @@ func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option
 // [ErrForeign]. If fn returns an error, Update returns that error as it is, and nothing
 // has changed; fn may have seen an old value then, unless Sync was called before.
 //
-// A key that expires does so as it would have without the Update, or in the second after that, unless
-// [TTL] or [Forever] is given.
+// A key with a [TTL] expires when it would have without the Update, or in the second after that, unless
+// TTL or [Forever] is given. When its time is over, Update waits until the key is gone.
 //
 // Fn runs on the caller's goroutine, outside every lock, and again if another operation
 // has changed key meanwhile. It must not modify its argument.
@@ -320,8 +341,11 @@ func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error
 		if err != nil {
 			return Entry[K, V]{}, err
 		}
-		if w.keeps {
-			w.keepTTL(s.revision)
+		if w.keeps && w.keepTTL(s.revision) {
+			if err := w.replaced(s.revision); err != nil {
+				return Entry[K, V]{}, err
+			}
+			continue
 		}
 		revision, err := w.store(s.revision, data)
 		if err == nil || errors.Is(err, ErrBehind) {

@@ -29,7 +29,7 @@ func (s *Store[E]) Claim(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "Claim", err)
 	}
-	s.epoch.Store(epoch)
+	s.epoch.Store(-epoch)
 	return nil
 }
 
@@ -64,7 +64,16 @@ func (s *tables) nextEpoch(ctx context.Context) (epoch int64, err error) {
 func (s *Store[E]) Release() {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if epoch := s.epoch.Load(); s.used.Load() != epoch {
-		s.epoch.Store(0) // a call that has loaded it and says so later is fenced by the next claim
+	if epoch := s.epoch.Load(); epoch < 0 {
+		s.epoch.CompareAndSwap(epoch, 0) // unless a call has come meanwhile
 	}
+}
+
+// use returns the epoch of the claim, which the store keeps from now on, or 0 if there is none.
+func (s *tables) use() int64 {
+	epoch := s.epoch.Load()
+	for epoch < 0 && !s.epoch.CompareAndSwap(epoch, -epoch) {
+		epoch = s.epoch.Load()
+	}
+	return max(epoch, -epoch)
 }

@@ -3,8 +3,10 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,6 +95,35 @@ func TestReleaseOfATracker(t *testing.T) {
 		_, err = one.Record("of the first")
 		require.ErrorIs(t, err, sqlstore.ErrFenced)
 	})
+}
+
+// Of a Release and a call that writes at the same time, one comes first: the call finds no claim, or keeps it.
+func TestReleaseBesideACall(t *testing.T) {
+	d := memory(t)
+	d.store(t)
+	cancelled, cancel := context.WithCancel(background)
+	cancel()
+	for range 2000 {
+		s, err := sqlstore.New(d.DB, d.options())
+		require.NoError(t, err)
+		require.NoError(t, s.Claim(background))
+		var wg sync.WaitGroup
+		var tried atomic.Bool
+		for range 3 {
+			wg.Go(func() {
+				if err := s.Start(cancelled, header{ID: "a", Ordinal: 1}); !errors.Is(err, sqlstore.ErrUnclaimed) {
+					tried.Store(true)
+				}
+			})
+		}
+		wg.Go(s.Release)
+		wg.Wait()
+		if err := s.Claim(background); tried.Load() {
+			require.ErrorIs(t, err, sqlstore.ErrClaimed)
+		} else {
+			require.NoError(t, err)
+		}
+	}
 }
 
 // A Claim waits for the transaction in which the other process applies, or fails; and it

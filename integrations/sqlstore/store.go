@@ -50,8 +50,7 @@ type tables struct {
 	marked sync.Map
 
 	claiming sync.Mutex   // held by Claim and Release
-	epoch    atomic.Int64 // of the claim; 0 if there is none. Written under claiming
-	used     atomic.Int64 // the epoch of the last call that wrote, or tried to
+	epoch    atomic.Int64 // of the claim, negative until a call writes, or tries to; 0 if there is none
 }
 
 // New returns a Store on db, or an error that names the wrong setting. It does not use

@@ -28,11 +28,10 @@ func (s *tables) isolation() *sql.TxOptions {
 
 // fenced is transact with another isolation, and without words about errors.
 func (s *tables) fenced(ctx context.Context, o *sql.TxOptions, fn func(tx *sql.Tx) error) error {
-	mine := s.epoch.Load()
+	mine := s.use()
 	if mine == 0 {
 		return ErrUnclaimed
 	}
-	s.used.Store(mine)
 	tx, err := s.db.BeginTx(ctx, o)
 	if err != nil {
 		return err

@@ -44,11 +44,7 @@ func Breaker(b *atomicbreaker.Breaker) *Source {
 	streak := s.family("breaker.streak", "{opening}", "How often the breaker has opened since it was last closed, up to 31.", Amount)
 	probes := s.family("breaker.probes", "{call}", "Probes that have a slot.", Amount)
 	retry := s.family("breaker.retry_after", "s", "Time until a probe may be made; infinite if only Reset helps.", Gauge)
-	openings := s.family("breaker.openings", "{opening}", "Times that the breaker opened.", Counter)
-	closings := s.family("breaker.closings", "{closing}", "Times that the breaker was closed again, or reset.", Counter)
-	rejected := s.family("breaker.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", Counter)
-	late := s.family("breaker.late", "{result}", "Results that came too late.", Counter)
-	totals := s.totals(b.Stats(), "breaker.calls", "Calls that were reported, by outcome, with Config.RecordTotals.")
+	counts := s.counts(b.Stats(), "the breaker", "Calls")
 	s.Read = func(emit Emit) {
 		now := b.Snapshot()
 		for _, of := range states() {
@@ -63,26 +59,32 @@ func Breaker(b *atomicbreaker.Breaker) *Source {
 			after = math.Inf(1)
 		}
 		emit(retry, after)
-		counts := b.Stats()
-		emit(openings, float64(counts.Opened))
-		emit(closings, float64(counts.Closed))
-		emit(rejected, float64(counts.Rejected))
-		emit(late, float64(counts.Late))
-		totals(emit, counts)
+		counts(emit, b.Stats())
 	}
 	return s
 }
 
-// totals adds the family of calls by outcome if they are counted, and returns what emits it.
-func (s *Source) totals(now atomicbreaker.Stats, name, help string) func(Emit, atomicbreaker.Stats) {
-	if !now.Recorded {
-		return func(Emit, atomicbreaker.Stats) {}
-	}
-	calls := s.family(name, "{call}", help, Counter, "breaker.outcome")
-	return func(emit Emit, s atomicbreaker.Stats) {
-		for o, n := range []uint64{atomicbreaker.Success: s.TotalSuccesses, atomicbreaker.Failure: s.TotalFailures, atomicbreaker.Ignored: s.TotalIgnored} {
-			emit(calls, float64(n), atomicbreaker.Outcome(o).String())
+// counts adds the families of what is counted of breakers, where who is what opens, and returns what emits them.
+func (s *Source) counts(now atomicbreaker.Stats, who, calls string) func(Emit, atomicbreaker.Stats) {
+	openings := s.family(s.Type+".openings", "{opening}", "Times that "+who+" opened.", Counter)
+	closings := s.family(s.Type+".closings", "{closing}", "Times that "+who+" was closed again, or reset.", Counter)
+	rejected := s.family(s.Type+".rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", Counter)
+	late := s.family(s.Type+".late", "{result}", "Results that came too late.", Counter)
+	totals := func(Emit, atomicbreaker.Stats) {}
+	if now.Recorded {
+		outcomes := s.family(s.Type+".calls", "{call}", calls+" that were reported, by outcome, with Config.RecordTotals.", Counter, "breaker.outcome")
+		totals = func(emit Emit, now atomicbreaker.Stats) {
+			for o, n := range []uint64{atomicbreaker.Success: now.TotalSuccesses, atomicbreaker.Failure: now.TotalFailures, atomicbreaker.Ignored: now.TotalIgnored} {
+				emit(outcomes, float64(n), atomicbreaker.Outcome(o).String())
+			}
 		}
+	}
+	return func(emit Emit, now atomicbreaker.Stats) {
+		emit(openings, float64(now.Opened))
+		emit(closings, float64(now.Closed))
+		emit(rejected, float64(now.Rejected))
+		emit(late, float64(now.Late))
+		totals(emit, now)
 	}
 }
 

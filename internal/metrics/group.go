@@ -33,13 +33,9 @@ func Group[K comparable](g *atomicbreaker.Group[K], o GroupOptions[K]) *Source {
 	keys := s.family("breaker_group.keys", "{key}", "Keys in the group, by state. Absent keys are healthy.", Amount, "breaker.state")
 	keyOpen := s.family("breaker_group.key.open", "{key}", "1 for a key that rejects calls outright, or would without Config.Shadow; a sum under _other.", Amount, "breaker_group.key")
 	keyFailures := s.family("breaker_group.key.failures", "{failure}", "Failures that count against the key now; a sum under _other.", Amount, "breaker_group.key")
-	openings := s.family("breaker_group.openings", "{opening}", "Times that a key of the group opened.", Counter)
-	closings := s.family("breaker_group.closings", "{closing}", "Times that a key of the group was closed again, or reset.", Counter)
-	rejected := s.family("breaker_group.rejected", "{call}", "Calls that were not admitted, or in a shadow would not have been.", Counter)
-	late := s.family("breaker_group.late", "{result}", "Results that came too late.", Counter)
+	counts := s.counts(g.Stats(), "a key of the group", "Calls for all keys")
 	withheld := s.family("breaker_group.withheld", "{failure}", "Failures that did not open a key because of GroupConfig.MaxOpen.", Counter)
 	wrong := s.family("breaker_group.wrong_settings", "{settings}", "Times that GroupConfig.PerKey returned wrong settings, so that those of Default were used.", Counter)
-	totals := s.totals(g.Stats(), "breaker_group.calls", "Calls for all keys that were reported, by outcome, with Config.RecordTotals.")
 	s.Read = func(emit Emit) {
 		byState := make(map[atomicbreaker.State]int)
 		byLabel := make(map[string]keySum)
@@ -55,14 +51,10 @@ func Group[K comparable](g *atomicbreaker.Group[K], o GroupOptions[K]) *Source {
 			emit(keyOpen, float64(sum.open), label)
 			emit(keyFailures, float64(sum.failures), label)
 		}
-		counts := g.Stats()
-		emit(openings, float64(counts.Opened))
-		emit(closings, float64(counts.Closed))
-		emit(rejected, float64(counts.Rejected))
-		emit(late, float64(counts.Late))
-		emit(withheld, float64(counts.Withheld))
-		emit(wrong, float64(counts.WrongSettings))
-		totals(emit, counts)
+		now := g.Stats()
+		counts(emit, now)
+		emit(withheld, float64(now.Withheld))
+		emit(wrong, float64(now.WrongSettings))
 	}
 	return s
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
+	"github.com/latchfree/latchfree/atomicbreaker/throttle"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/metrics"
 	"github.com/latchfree/latchfree/oncecache"
@@ -22,6 +24,7 @@ func TestSources(t *testing.T) {
 	for _, s := range []*metrics.Source{
 		metrics.Breaker(atomicbreaker.MustNew(atomicbreaker.Config{RecordTotals: true})), metrics.Breaker(new(atomicbreaker.Breaker)),
 		metrics.Group(new(atomicbreaker.Group[int]), metrics.GroupOptions[int]{}),
+		metrics.Throttle(new(throttle.Throttle)), metrics.RetryBudget(new(retrybudget.Budget)),
 		metrics.Cache(recorded, true), metrics.Cache(new(oncecache.Cache[int, int]), false),
 		metrics.Registry(new(shardedregistry.Registry[int, int])), metrics.Tracker(new(cowchangeset.Tracker[int])),
 	} {
