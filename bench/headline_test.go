@@ -39,6 +39,7 @@ func TestHeadlines_AreInTheReport(t *testing.T) {
 				require.NotNil(t, h.Speed.Row(impl), "%s of %s", h.Name, impl)
 			} else {
 				require.NotNil(t, h.Latency.Row(impl), "%s of %s", h.Name, impl)
+				require.True(t, h.Latency.Row(impl).Times[0].Known(), "%s of %s has done nothing", h.Name, impl)
 				require.NotNil(t, h.Latency.Row(report.Floor), h.Name)
 			}
 		}

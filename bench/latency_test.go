@@ -14,6 +14,7 @@ import (
 	"github.com/latchfree/latchfree/bench/internal/latency"
 	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/bench/internal/locked"
+	"github.com/latchfree/latchfree/bench/internal/report"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/oncecache"
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -33,6 +34,15 @@ type candidate struct {
 
 // idle is the floor.
 var idle = candidate{"idle", func() latency.Op { return func(int, int) bool { return true } }}
+
+// done returns true, if the operation has done its work: what fails is no
+// operation, and a benchmark that left it out would say nothing.
+func done(ok bool) bool {
+	if !ok {
+		panic("an operation fails")
+	}
+	return true
+}
 
 // share of the mutex's capacity at which open loops ask, of all implementations
 // alike. It leaves the mutex time to catch up after what takes long.
@@ -79,6 +89,9 @@ func eachLatency(b *testing.B, patterns []pattern, shortest time.Duration, candi
 	for _, p := range patterns {
 		for _, c := range candidates {
 			b.Run(p.name+"/impl="+c.impl, func(b *testing.B) {
+				if candidates[0].impl != report.Baseline {
+					b.Fatalf("the first candidate is %s", candidates[0].impl)
+				}
 				rate := 0.0
 				if p.open {
 					rate = share * latency.Capacity(p.threads(), 10*time.Millisecond, candidates[0].make())
@@ -158,7 +171,7 @@ func BenchmarkLatencyBreakerCall(b *testing.B) {
 			stream := streamsFor(load.Uniform(1, 1))
 			return func(worker, _ int) bool {
 				_, fail := stream(worker).Next()
-				return call(fail)
+				return done(call(fail))
 			}
 		}}
 	}
@@ -239,7 +252,7 @@ func hits(urls []string) func(c latencyCache) latency.Op {
 		return func(worker, _ int) bool {
 			key, _ := stream(worker).Next()
 			e, err := c.GetOrCreate(urls[key], creates[key])
-			return err == nil && e.serving == 0
+			return done(err == nil && e.serving == 0)
 		}
 	}
 }
@@ -463,11 +476,11 @@ func mix(names []string, update func(worker int) (f func(action) (action, error)
 			key, write := stream(worker).Next()
 			if !write {
 				_, ok := r.Get(names[key])
-				return ok
+				return done(ok)
 			}
 			f, counts := update(worker)
 			_, err := r.Update(names[key], f)
-			return counts && err == nil
+			return done(err == nil) && counts
 		}
 	}
 }
@@ -509,7 +522,7 @@ func BenchmarkLatencyRegistryGrowth(b *testing.B) {
 			read := func(worker, _ int) bool {
 				key, _ := stream(worker).Next()
 				_, ok := r.Get(names[key])
-				return ok
+				return done(ok)
 			}
 			return read, func(key string) { _, _ = r.Create(key, action{Name: key}) }
 		})
@@ -561,7 +574,7 @@ func BenchmarkLatencyTrackerRecord(b *testing.B) {
 				if err == nil {
 					r.after(receipt, 1, perSet, impl.make)
 				}
-				return err == nil
+				return done(err == nil)
 			}
 		}})
 	}
@@ -608,7 +621,7 @@ func BenchmarkLatencySliceLoad(b *testing.B) {
 				s := *now.Load()
 				if !write {
 					items := s.Load()
-					return items[i%len(items)] != ""
+					return done(items[i%len(items)] != "")
 				}
 				if s.Append(hosts[i]) == most-1 {
 					renew()

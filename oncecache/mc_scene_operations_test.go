@@ -17,35 +17,19 @@ import (
 // What generated scenes consist of: the settings of a cache, and the operations that threads do.
 // Everything that they call is here. What must hold is in mc_scene_rules_test.go.
 
-// A setting has levels, of which the first is none.
-type setting struct {
-	levels []string
-}
-
-var settings = []setting{
-	{[]string{"ints", "pointers", "structs"}},
-	{[]string{"", "Close", "CloseBeforeCreate"}},
-	{[]string{"", "OnRemove"}},
-	{[]string{"", "TTL 0", "TTL 10ms", "TTL forever", "Renew", "Renew fails", "Create renews"}},
-	{[]string{"", "ErrorTTL 10ms", "ErrorTTL forever"}},
-	{[]string{"", "CreateTimeout"}},
-	{[]string{"", "MaxEntries", "MaxWeight"}},
-	{[]string{"", "IdleTimeout"}},
-	{[]string{"", "RecordStats"}},
-	{[]string{"", "OnCreate", "OnCreate panics", "OnCreate exits"}},
-	{[]string{"", "Create", "Create fails"}},
-}
-
-// simplerLevel says which level to try in the place of one that has led to a failure.
-var simplerLevel = map[string]string{
-	"CloseBeforeCreate": "Close",
-	"Renew fails":       "TTL 10ms",
-	"Renew":             "TTL 10ms",
-	"TTL 10ms":          "TTL 0",
-	"OnCreate exits":    "OnCreate panics",
-	"OnCreate panics":   "OnCreate",
-	"Create renews":     "TTL 10ms",
-	"Create fails":      "Create",
+// sceneSettings are the levels of each setting, of which the first is none.
+var sceneSettings = [][]string{
+	{"ints", "pointers", "structs"},
+	{"", "Close", "CloseBeforeCreate"},
+	{"", "OnRemove"},
+	{"", "TTL 0", "TTL 10ms", "TTL forever", "Renew", "Renew fails", "Create renews"},
+	{"", "ErrorTTL 10ms", "ErrorTTL forever"},
+	{"", "CreateTimeout"},
+	{"", "MaxEntries", "MaxWeight"},
+	{"", "IdleTimeout"},
+	{"", "RecordStats"},
+	{"", "OnCreate", "OnCreate panics", "OnCreate exits"},
+	{"", "Create", "Create fails"},
 }
 
 // short is every time in the settings. Operations that take time take all of it.

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/scenes"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -27,8 +25,8 @@ type stage[V any] struct {
 	m      *mc.M
 	c      *oncecache.Cache[int, V]
 	kind   kind[V]
-	levels []string // of the settings
-	traits int      // of all operations
+	scene  *scenes.Scene
+	traits int // of all operations
 
 	ctx    context.Context // of operations that may be cancelled
 	cancel context.CancelFunc
@@ -81,14 +79,7 @@ type noted struct {
 	complaint string // the first that holds unless it is spoiled
 }
 
-func (w *stage[V]) has(levels ...string) bool {
-	for _, l := range levels {
-		if slices.Contains(w.levels, l) {
-			return true
-		}
-	}
-	return false
-}
+func (w *stage[V]) has(levels ...string) bool { return w.scene.Has(levels...) }
 
 // pause is a step, at which others may come between.
 func (w *stage[V]) pause() { w.turn.Add(1) }
@@ -641,26 +632,6 @@ func (w *stage[V]) failed(k int, err error, own bool, since int) {
 	}
 }
 
-// survives reports a panic that no operation has led to, and where it came from.
-func (w *stage[V]) survives() {
-	p := recover()
-	if p == nil {
-		return
-	}
-	if err, ok := p.(error); ok && err.Error() == "mc: waits for ever" {
-		panic(p) // by which the checker ends the body
-	}
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for more := true; more; {
-		var f runtime.Frame
-		if f, more = frames.Next(); !strings.HasPrefix(f.Function, "runtime.") && !strings.HasSuffix(f.File, "_test.go") {
-			w.m.Failf("panic in %s: %v", path.Base(f.Function), p)
-		}
-	}
-	w.m.Failf("panic: %v", p)
-}
-
 // observed looks at counts while others may change them: they may be off by one for each call.
 func (w *stage[V]) observed(keys, flights int, s oncecache.Stats) {
 	if keys < 0 || keys > 8 || flights > 6 {
@@ -706,7 +677,7 @@ func (w *stage[V]) shut(err error, since int) {
 
 // over looks at what is left when all threads are done, and closes the cache.
 func (w *stage[V]) over() {
-	defer w.survives()
+	defer scenes.Survives(w.m.Failf)
 	if w.running[1]+w.running[2] != 0 {
 		w.m.Failf("a create function was left")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/internal/scenes"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -376,7 +377,7 @@ func (p *player) feedsFromTheBeginning() {
 
 // over looks at what is left when all players are done.
 func (w *stage) over() {
-	defer w.survives()
+	defer scenes.Survives(w.failf)
 	p := w.enlist()
 	if w.scene.Has("TTL") && w.m != nil {
 		shardedregistry.ExpireAll(w.r)

@@ -5,8 +5,6 @@ package shardedregistry_test
 import (
 	"context"
 	"fmt"
-	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +44,7 @@ func TestScenes(t *testing.T) {
 			w := &stage{scene: s, m: m}
 			w.ctx, w.cancel = atomics.WithCancel(context.Background())
 			func() {
-				defer w.survives()
+				defer scenes.Survives(w.failf)
 				w.open()
 				w.playing = len(s.Threads)
 				for _, steps := range s.Threads {
@@ -74,7 +72,7 @@ func TestScenesInOrder(t *testing.T) {
 			p := w.enlist()
 			w.attend()
 			func() {
-				defer w.survives()
+				defer scenes.Survives(w.failf)
 				p.plays(s.Threads[0])
 			}()
 			synctest.Wait()
@@ -477,30 +475,10 @@ func (p *player) leaves() {
 	p.r.Put(lastKey, valueOf(1, 0, 0, 0, 0))
 }
 
-// survives reports a panic that no operation has led to, and where it came from.
-func (w *stage) survives() {
-	p := recover()
-	if p == nil {
-		return
-	}
-	if err, ok := p.(error); ok && err.Error() == "mc: waits for ever" {
-		panic(p) // by which the checker ends the body
-	}
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for more := true; more; {
-		var f runtime.Frame
-		if f, more = frames.Next(); !strings.HasPrefix(f.Function, "runtime.") && !strings.HasSuffix(f.File, "_test.go") {
-			w.failf("panic in %s: %v", path.Base(f.Function), p)
-		}
-	}
-	w.failf("panic: %v", p)
-}
-
 // launch starts a thread.
 func (w *stage) launch(f func()) {
 	body := func() {
-		defer w.survives()
+		defer scenes.Survives(w.failf)
 		f()
 	}
 	if w.m != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -27,18 +28,24 @@ type Scene struct {
 	cast    *Cast
 	Levels  []string // of the settings
 	First   string   // what there is before
-	Draw    int      // from which values are drawn
+	Draw    int      // from which values are drawn; 0 is not in the name
 	Threads [][]Step
 }
 
 // A Cast says what the scenes of a test consist of.
 type Cast struct {
 	Test, Package string
-	Settings      [][]string // the levels of each; the first is none, and of others each is the simpler of the next
+	Settings      [][]string // the levels of each; the first is none, and those before one are tried in its place when it fails
 	Firsts        []string   // what there may be before, the least first
 	Operations    []string
 	Simpler       map[string]string    // which operation to try in the place of one that has led to a failure
 	Last          func(op string) bool // reports whether no other follows in the thread
+
+	// PairsOnly leaves out the choices in which at most one setting has another level than none.
+	PairsOnly bool
+
+	// Compose draws what the three operations of a scene do not say; nil: as Cast does.
+	Compose func(s *Scene, three [3]string, d *Dice)
 
 	// InOrder says that one thread does all, so that each order of three operations is a scene;
 	// otherwise each of three operations has a thread.
@@ -72,7 +79,11 @@ func (s *Scene) String() string {
 			fmt.Fprintf(&b, "%s; ", l)
 		}
 	}
-	fmt.Fprintf(&b, "%s; draw %d: ", s.First, s.Draw)
+	b.WriteString(s.First)
+	if s.Draw > 0 {
+		fmt.Fprintf(&b, "; draw %d", s.Draw)
+	}
+	b.WriteString(": ")
 	b.WriteString(mc.Listed(s.Threads, func(o Step) string { return fmt.Sprint(o.Operation, " ", o.Key) }))
 	return b.String()
 }
@@ -123,8 +134,10 @@ func (c *Cast) programme() *programme {
 	for _, of := range c.Settings {
 		levels = append(levels, len(of))
 	}
-	// Each level alone as well: what has few settings takes fast paths.
-	p := &programme{cast: c, rows: append(Pairwise(levels), Alone(levels)...), without: strings.Split(os.Getenv("SCENES_WITHOUT"), ",")}
+	p := &programme{cast: c, rows: Pairwise(levels), without: strings.Split(os.Getenv("SCENES_WITHOUT"), ",")}
+	if !c.PairsOnly { // each level alone as well: what has few settings takes fast paths
+		p.rows = append(p.rows, Alone(levels)...)
+	}
 	n := len(c.Operations)
 	for i := range n {
 		for j := range n {
@@ -145,20 +158,30 @@ func (p *programme) len() int { return len(p.rows) * len(p.triples) }
 func (p *programme) scene(i int, seed uint64) *Scene {
 	c, d := p.cast, Throw(i, seed)
 	row, triple := p.rows[i/len(p.triples)], p.triples[i%len(p.triples)]
-	s := &Scene{cast: c, First: c.Firsts[d.Below(len(c.Firsts))], Draw: d.Below(1000)}
+	s := &Scene{cast: c}
 	for t, level := range row {
 		if slices.Contains(p.without, c.Settings[t][level]) {
 			level = 0
 		}
 		s.Levels = append(s.Levels, c.Settings[t][level])
 	}
-	for t, o := range triple {
+	compose := c.Compose
+	if compose == nil {
+		compose = c.compose
+	}
+	compose(s, [3]string{c.Operations[triple[0]], c.Operations[triple[1]], c.Operations[triple[2]]}, &d)
+	return s
+}
+
+func (c *Cast) compose(s *Scene, three [3]string, d *Dice) {
+	s.First, s.Draw = c.Firsts[d.Below(len(c.Firsts))], d.Below(1000)
+	for t, o := range three {
 		k := 1
 		if d.Below(3) == 0 {
 			k = 2
 		}
-		steps := []Step{{c.Operations[o], k}}
-		if !c.InOrder && d.Below(4) == 0 && !c.Last(steps[0].Operation) {
+		steps := []Step{{o, k}}
+		if !c.InOrder && d.Below(4) == 0 && !c.Last(o) {
 			steps = append(steps, Step{c.Operations[d.Below(len(c.Operations))], 1 + d.Below(2)})
 		}
 		if c.InOrder && t > 0 {
@@ -167,7 +190,6 @@ func (p *programme) scene(i int, seed uint64) *Scene {
 			s.Threads = append(s.Threads, steps)
 		}
 	}
-	return s
 }
 
 // explore plays so many executions of the scene, in which few preemptions come at random.
@@ -309,7 +331,7 @@ again:
 // executions of these; SCENES_RUNS how many of each; SCENES_FINDINGS to stop when scenes fail in so
 // many ways; SCENES_WITHOUT, which is a list of levels with commas, none of these, so that one that
 // always fails hides nothing; and SCENE only the one that has this name.
-func (c *Cast) Play(t *testing.T) {
+func (c *Cast) Play(t testing.TB) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as explorations want it
 	if name := os.Getenv("SCENE"); name != "" {
 		c.playNamed(t, name)
@@ -356,7 +378,7 @@ func (c *Cast) Play(t *testing.T) {
 }
 
 // playNamed plays one scene.
-func (c *Cast) playNamed(t *testing.T, name string) {
+func (c *Cast) playNamed(t testing.TB, name string) {
 	s, err := c.Named(name)
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +408,7 @@ func (c *Cast) filed(findings []*finding, s *Scene, r mc.Result, played int, see
 
 // report prints the findings whose scenes include no other, and beneath each those whose do: which
 // mostly are the same in other words.
-func (c *Cast) report(t *testing.T, findings []*finding) {
+func (c *Cast) report(t testing.TB, findings []*finding) {
 	slices.SortStableFunc(findings, func(a, b *finding) int { return a.scene.size() - b.scene.size() })
 	var roots []*finding
 	beneath := map[*finding]string{}
@@ -415,6 +437,27 @@ func (f *finding) shown() string {
 		lines = append(slices.Clone(lines[:1]), lines[len(lines)-most:]...)
 	}
 	return strings.Join(lines, "")
+}
+
+// Survives is deferred in each thread of a scene. It reports a panic that no operation has led to,
+// and where it came from.
+func Survives(failf func(format string, args ...any)) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && err.Error() == "mc: waits for ever" {
+		panic(p) // by which the checker ends the body
+	}
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for more := true; more; {
+		var f runtime.Frame
+		if f, more = frames.Next(); !strings.HasPrefix(f.Function, "runtime.") && !strings.HasSuffix(f.File, "_test.go") {
+			failf("panic in %s: %v", path.Base(f.Function), p)
+		}
+	}
+	failf("panic: %v", p)
 }
 
 // Cover fails the test unless the settings of scenes cover all pairs, and a scene can be made again

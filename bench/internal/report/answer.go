@@ -27,7 +27,7 @@ func (r *Report) answer(s *Structure) string {
 		}
 	}
 	if n := s.noisyOn(most); n > 0 {
-		parts = append(parts, fmt.Sprintf("too noisy to be compared: %d", n))
+		parts = append(parts, "too noisy to be compared: "+rows(n))
 	}
 	var gained, lost []string
 	for _, h := range r.Headlines() {

@@ -95,6 +95,8 @@ func TestLatency_IsShown(t *testing.T) {
 	require.NoError(t, r.WriteText(&text))
 	require.Regexp(t, `Cache slow key load=paced threads=4x, 2 CPUs\n +p50 .*max *\n +latchfree +52\.5 ns +– +63\.0 ns +– +– +\(4\.20 ms\)`, text.String())
 
+	require.NotContains(t, text.String(), "The report has the latency", "all that there is was shown")
+
 	require.NotContains(t, pageOf(t, readFile(t)), `id="latency"`, "nothing is said of what was not measured")
 }
 

@@ -47,6 +47,14 @@ func (r *Report) Noisy() []string {
 	return names
 }
 
+// rows counts implementations in cases.
+func rows(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return strconv.Itoa(n) + " rows"
+}
+
 // suffix is what package testing appends to names.
 func suffix(cpu int) string {
 	if cpu == 1 {

@@ -17,7 +17,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, a := range r.Answers() {
 		fmt.Fprintf(buf, "%s\n\n", strings.Join(wrap(a.Structure+": "+a.Says, 100), "\n  "))
 	}
-	r.writeLatencies(buf)
+	shown := r.writeLatencies(buf)
 	r.writeHeadlines(buf)
 	fmt.Fprintf(buf, "Speed of %s in multiples of each other implementation's (above 1×: %s is faster)\n\n", Subject, Subject)
 	// Numbers stand to the right; names are padded to stand to the left.
@@ -35,7 +35,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			Times(sum.Worst.Ratio.Center), Times(sum.Best.Ratio.Center), sum.Faster, sum.Slower, sum.Undecided)
 	}
 	tab.Flush()
-	if n := len(r.Latencies); n > 0 {
+	if n := len(r.Latencies); n > shown {
 		fmt.Fprintf(buf, "\nThe report has the latency of all %d loads.\n", n)
 	}
 
@@ -55,7 +55,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintln(buf)
 	}
 	if names := r.Noisy(); len(names) > 0 {
-		fmt.Fprintf(buf, "\nToo noisy to be compared (%d rows): %s\n", len(names), strings.Join(names, ", "))
+		fmt.Fprintf(buf, "\nToo noisy to be compared (%s): %s\n", rows(len(names)), strings.Join(names, ", "))
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(buf, "\nNote: %s\n", warning)
@@ -67,8 +67,8 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // writeLatencies writes the quantiles of the headline cases, or of all if there are
-// none.
-func (r *Report) writeLatencies(w io.Writer) {
+// none. It returns how many.
+func (r *Report) writeLatencies(w io.Writer) int {
 	var shown []*Latency
 	for _, h := range r.Headlines() {
 		if h.Latency != nil {
@@ -79,7 +79,7 @@ func (r *Report) writeLatencies(w io.Writer) {
 		shown = r.Latencies
 	}
 	if len(shown) == 0 {
-		return
+		return 0
 	}
 	fmt.Fprintf(w, "Time of single operations: quantiles, medians over the runs. %s does nothing;\nnumbers in brackets cannot be told from it: they come from the scheduler.\n", Floor)
 	for _, l := range shown {
@@ -109,6 +109,7 @@ func (r *Report) writeLatencies(w io.Writer) {
 		tab.Flush()
 	}
 	fmt.Fprintln(w)
+	return len(shown)
 }
 
 // writeHeadlines writes the speed of the headline cases.

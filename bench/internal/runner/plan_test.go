@@ -142,6 +142,8 @@ func TestFit(t *testing.T) {
 	require.Equal(t, 39*time.Millisecond, p.Fit(calibrated(20*time.Millisecond, many(180)...)).BenchTime)
 	require.Equal(t, maxBenchTime, p.Fit(calibrated(10*time.Millisecond, many(4)...)).BenchTime, "few benchmarks")
 	require.Equal(t, minBenchTime, p.Fit(calibrated(sampled(calibrationTime), many(9000)...)).BenchTime, "too many")
+	p.Never = func(name string) bool { return name == "A/k=1" }
+	require.Equal(t, []string{"B"}, p.Fit(calibrated(time.Hour, "BenchmarkA/k=1/impl=x", "BenchmarkB/impl=x", "BenchmarkC/impl=x")).LeftOut[:1])
 	p.BenchTime = time.Second
 	require.Equal(t, time.Second, p.Fit(calibrated(time.Minute, many(9)...)).BenchTime, "the caller's choice stands")
 }
