@@ -234,10 +234,12 @@ func ExampleRepair() {
 	_, err = journal.Open[string](path, journal.Options{})
 	fmt.Println(err != nil)
 	cut, err := journal.Repair(path)
-	fmt.Println("cut", cut.Lines, "line from line", cut.Damage.Line, "on:", filepath.Base(cut.File), err)
+	fmt.Println("cut", cut.Lines, "line from line", cut.Damage.Line, "on:", err)
+	fmt.Println(filepath.Match("line-3-????????.cut", filepath.Base(cut.File)))
 	// Output:
 	// true
-	// cut 1 line from line 3 on: line-3.cut <nil>
+	// cut 1 line from line 3 on: <nil>
+	// true <nil>
 }
 
 func ExampleJournal_Validate() {

@@ -212,7 +212,7 @@ func tryRepair(t *testing.T, m *memory) {
 		t.Fatal(err)
 	}
 	for name, was := range bad.files {
-		if is := m.files[name+".damaged"]; is != nil {
+		if is := movedTo(m, bad, name); is != nil {
 			if !bytes.Equal(is.data, was.data) {
 				t.Fatalf("%s is damaged otherwise", name)
 			}

@@ -30,7 +30,8 @@ import (
 // Reader yields all that are known.
 //
 // From the last segment, Repair moves everything from the first damaged line on to a file
-// beside the others.
+// beside the others, or the segment as a whole if that is its header: then the one before
+// it is the last.
 //
 // Repair fails and changes nothing if nothing would be left, as when the only header is
 // damaged; that error wraps the *CorruptError. So it does if a file .damaged of an
@@ -75,10 +76,11 @@ func onDisk(path string, do func(folder) (Repaired, error)) (Repaired, error) {
 // A repairPlan says how to repair a journal.
 type repairPlan struct {
 	Repaired
-	s    *scanner  // has read what is left
-	left []segment // which is in these
+	s       *scanner  // has read what is left
+	left    []segment // which is in these
+	strange []string  // files that are not of the journal
 
-	cut   int64     // how long the last of them is to be, if more is to go than a torn tail
+	cut   int64     // how long the last of left is to be, if more is to go than a torn tail
 	aside []segment // that are behind it, and go as a whole
 }
 
@@ -92,7 +94,7 @@ func repair(f folder) (Repaired, error) {
 	if err != nil || p.Damage == nil {
 		return Repaired{}, err
 	}
-	if err := p.free(f); err != nil {
+	if err := p.free(); err != nil {
 		return Repaired{}, err
 	}
 	last := p.left[len(p.left)-1]
@@ -102,7 +104,7 @@ func repair(f folder) (Repaired, error) {
 		}
 	}
 	for _, s := range slices.Backward(p.aside) {
-		if err := f.Rename(s.name(), s.name()+damaged); err != nil { // LP(Repair)
+		if err := f.Rename(s.name(), asideName(s.name(), p.s.last())); err != nil { // LP(Repair)
 			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
 		}
 	}
@@ -129,7 +131,7 @@ func repair(f folder) (Repaired, error) {
 		if g.SHA256 == "" {
 			continue
 		}
-		if err := f.Rename(fileName(g.Segment), fileName(g.Segment)+damaged); err != nil { // LP(Repair)
+		if err := f.Rename(fileName(g.Segment), p.outName(g)); err != nil { // LP(Repair)
 			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
 		}
 	}
@@ -138,22 +140,18 @@ func repair(f folder) (Repaired, error) {
 
 // free returns an error if a segment would be moved over one that an earlier repair has taken
 // out: that is a version of its own.
-func (p *repairPlan) free(f folder) error {
-	_, _, strange, err := list(f)
-	if err != nil {
-		return err
-	}
+func (p *repairPlan) free() error {
 	names := make([]string, 0, len(p.aside)+len(p.Lost))
 	for _, s := range p.aside {
-		names = append(names, s.name()+damaged)
+		names = append(names, asideName(s.name(), p.s.last()))
 	}
 	for _, g := range p.Lost {
 		if g.SHA256 != "" {
-			names = append(names, fileName(g.Segment)+damaged)
+			names = append(names, fileName(g.Segment)+damaged, p.outName(g))
 		}
 	}
 	for _, name := range names {
-		if slices.Contains(strange, name) {
+		if slices.Contains(p.strange, name) {
 			return fmt.Errorf("journal: %s is there from an earlier repair: move it to another place first", name)
 		}
 	}
@@ -163,18 +161,56 @@ func (p *repairPlan) free(f folder) error {
 // damaged is the suffix of a segment that was taken out.
 const damaged = ".damaged"
 
-// examine reads a journal as often as it finds damage before the last segment, each time
-// without the segments that are damaged.
+// outName returns the name of a segment that was taken out. If an earlier line says that it is
+// missing, no other one does.
+func (p *repairPlan) outName(g Gap) string {
+	if p.s.state.declared(g.Segment) {
+		return asideName(fileName(g.Segment), p.s.last())
+	}
+	return fileName(g.Segment) + damaged
+}
+
+// asideName returns the name of a segment of which no line says that it was taken out, with
+// the last line that was kept: Undo must know whether others came since.
+func asideName(segment string, kept Anchor) string { return segment + asideSuffix(kept) }
+
+func asideSuffix(kept Anchor) string { return "." + behind(kept) + damaged }
+
+// cutName returns the name of the nth file that has what was cut behind a line.
+func cutName(kept Anchor, n int) string {
+	if n == 1 {
+		return behind(kept) + ".cut"
+	}
+	return fmt.Sprintf("%s-%d.cut", behind(kept), n)
+}
+
+// cuts returns the n of the newest of these files among names; 0 if there is none.
+func cuts(names []string, kept Anchor) (newest int) {
+	for _, name := range names {
+		n := 1
+		fmt.Sscanf(name, behind(kept)+"-%d.cut", &n)
+		if name == cutName(kept, n) {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}
+
+// behind names the place behind a line, also if others had its number.
+func behind(kept Anchor) string { return fmt.Sprintf("line-%d-%.8s", kept.Line+1, kept.Hash) }
+
+// examine reads a journal as often as it finds damage, each time without the segments that
+// are damaged, until only the end of the last one may be. If nothing of that can stay, it
+// begins anew without it: what is damaged in the one before it is then at the end.
 func examine(f folder) (p repairPlan, err error) {
-	files, _, _, err := list(f)
+	files, _, strange, err := list(f)
 	if err != nil {
 		return p, err
 	}
 	if len(files) == 0 {
 		return p, errNoSegments
 	}
-	p.left = files
-	var all repairPlan // cuts everything from the first damage on
+	p.left, p.strange = files, strange
 	for {
 		found, bad, err := damageIn(f, p.left)
 		if err != nil {
@@ -190,21 +226,18 @@ func examine(f folder) (p repairPlan, err error) {
 		if i < 0 || bad.Line <= found.number {
 			break // all was read, and something is missing
 		}
-		if all.s == nil {
-			all = p
-			if err := all.cutAt(f, i, bad); err != nil {
-				return p, err
-			}
-		}
 		taken, err := p.blame(f, i, bad)
 		if err != nil {
 			return p, err
 		}
-		if taken < 0 {
-			if err := p.cutAt(f, i, bad); err != nil {
-				return p, err
-			}
+		if taken < 0 && bad.Offset > 0 {
+			p.cut = bad.Offset
 			break
+		}
+		if taken < 0 {
+			n := len(files) - len(p.aside) - 1
+			p.left, p.aside, p.Lost = files[:n], files[n:], nil
+			continue
 		}
 		sum, err := sumOf(f, p.left[taken].name())
 		if err != nil {
@@ -216,51 +249,18 @@ func examine(f folder) (p repairPlan, err error) {
 	if p.Damage == nil {
 		return p, nil
 	}
-	if len(p.left) > 0 {
-		p.nothingBehind(files)
+	if p.s.read == 0 {
+		return p, fmt.Errorf("journal: no repair: nothing would be left: %w", p.Damage)
+	}
+	if len(p.aside) > 0 && p.s.torn > 0 && !p.s.fixed {
+		p.cut = p.s.size // no write was cut off there: others have followed
 	}
 	p.declare(files[0].number)
-	why := p.hopeless()
-	if all.s != nil && why != "" {
-		p = all
-		p.declare(files[0].number)
-		why = p.hopeless()
-	}
-	if why != "" {
-		return p, fmt.Errorf("journal: no repair: %s: %w", why, p.Damage)
-	}
 	p.Kept = p.s.read
 	for _, s := range p.aside {
 		p.Aside = append(p.Aside, s.name())
 	}
 	return p, p.count(f, files)
-}
-
-// cutAt makes a plan of cutting everything from some damage in segment i on. If nothing of that
-// segment stays, the one before it is the last, and is read again, as its end is written to.
-func (p *repairPlan) cutAt(f folder, i int, bad *CorruptError) (err error) {
-	if bad.Offset > 0 {
-		p.left, p.aside, p.cut = p.left[:i+1], p.left[i+1:], bad.Offset
-		return nil
-	}
-	p.left, p.aside, p.cut = p.left[:i], slices.Clone(p.left[i:]), 0
-	if i > 0 {
-		p.s, _, err = damageIn(f, p.left)
-	}
-	return err
-}
-
-// nothingBehind moves what was taken out and is behind all that is left: it is missing
-// nowhere.
-func (p *repairPlan) nothingBehind(files []segment) {
-	last := p.left[len(p.left)-1].number
-	p.Lost = slices.DeleteFunc(p.Lost, func(g Gap) bool { return g.Segment > last })
-	p.aside = nil
-	for _, s := range files {
-		if s.number > last {
-			p.aside = append(p.aside, s)
-		}
-	}
 }
 
 // count looks at everything that is to go.
@@ -378,20 +378,9 @@ func sumOf(f source, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hopeless returns why what is left is no journal to go on with, or an empty text.
-func (p *repairPlan) hopeless() string {
-	if p.s.read == 0 || len(p.left) == 0 {
-		return "nothing would be left"
-	}
-	return ""
-}
-
 // save copies the bytes that are to be cut to a new file. If it fails, it leaves none.
 func (p *repairPlan) save(f folder, last string) (err error) {
-	name, err := p.fileOfCut(f)
-	if err != nil {
-		return err
-	}
+	name := cutName(p.s.last(), cuts(p.strange, p.s.last())+1) // the newest is the last Repair's
 	if err := f.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -425,22 +414,6 @@ func (p *repairPlan) save(f folder, last string) (err error) {
 	}
 	p.File = name
 	return f.Sync()
-}
-
-// fileOfCut returns a name that no file has.
-func (p *repairPlan) fileOfCut(f folder) (string, error) {
-	name := fmt.Sprintf("line-%d.cut", p.s.number+1)
-	for n := 2; ; n++ { // an earlier Repair may not have come to its end
-		is, err := f.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return name, nil
-		}
-		if err != nil {
-			return "", err
-		}
-		is.Close()
-		name = fmt.Sprintf("line-%d-%d.cut", p.s.number+1, n)
-	}
 }
 
 // truncate makes a file shorter, for good.

@@ -90,7 +90,7 @@ func TestRepairEveryFlip(t *testing.T) {
 				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
 			case offset == base:
 				equal(t, cut.Aside, []string{journal.SegmentName(number)})
-				equal(t, string(m.files[journal.SegmentName(number)+".damaged"].data), string(bad.segment(number).data))
+				equal(t, string(movedTo(m, bad, journal.SegmentName(number)).data), string(bad.segment(number).data))
 			default:
 				equal(t, string(m.files[cut.File].data), string(bad.bytes()[offset:]))
 				if f := m.files[cut.File]; f.synced != len(f.data) {

@@ -302,6 +302,9 @@ func (s *scanner) all(each func(*scanner) error) error {
 	}
 }
 
+// last returns the last line.
+func (s *scanner) last() Anchor { return Anchor{Line: s.number, Hash: s.hash.String()} }
+
 // corrupt returns the error for a bad line behind the last good one.
 func (s *scanner) corrupt(why string) error {
 	return &CorruptError{File: s.files[s.at].name(), Line: s.number + 1, Offset: s.size, Reason: why}

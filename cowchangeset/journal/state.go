@@ -315,6 +315,8 @@ const (
 	maxHeader = 1 << 40
 )
 
+const notSaid = "its checkpoint is not what the lines before it say"
+
 // checkNext is check for a header that continues the lines before it.
 func (s *state) checkNext(l *line) (why string) {
 	switch h := s.header(); {
@@ -325,7 +327,7 @@ func (s *state) checkNext(l *line) (why string) {
 	case l.ordinal != h.ordinal || l.id != h.id || l.previous != h.previous:
 		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, h.ordinal, h.id)
 	case l.before != h.before || !slices.Equal(l.gaps, h.gaps) || !slices.Equal(l.changesets, h.changesets):
-		return "its checkpoint is not what the lines before it say"
+		return notSaid
 	}
 	return ""
 }
@@ -351,6 +353,12 @@ func (s *state) checkAdopted(l *line) (why string) {
 		if c.ordinal <= n || c.ordinal > l.ordinal || c.id == "" || known || ids[c.id] || c.to.before(c.from) || c.from.segment == 0 || c.to.segment >= l.segment ||
 			(c.aborted || c.applied > 0) && !c.sealed || c.count == 0 && c.last > 0 || c.last >= maxSeq {
 			return "no such checkpoint can be"
+		}
+		// Behind a hole, no prev shows whether the segment before that has all of its lines.
+		if s.segment > 0 && l.segment > s.segment+1 && c.count > 0 && c.to.segment <= s.segment {
+			if k, ok := s.search(c.ordinal); !ok || s.list[k].id != c.id || s.list[k].count != c.count || s.list[k].last != c.last {
+				return notSaid
+			}
 		}
 		n, ids[c.id] = c.ordinal, true
 	}

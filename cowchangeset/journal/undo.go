@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,7 +17,8 @@ var errNothingToUndo = errors.New("journal: the last lines are not those of a re
 // then as damaged as they were. It removes the lines that Repair has written, and puts the
 // end of the last segment and the segments that were taken out back, unless there are
 // others in their places by now. Only a torn tail, which Open removes too, is not taken
-// back. Undo returns ErrLocked if the journal is open.
+// back. Repairs between which nothing was written may be taken back together. Undo returns
+// ErrLocked if the journal is open.
 //
 // Undo is blocking: it waits for the disk. It takes effect when the lines of the repair
 // are removed or, if there are none, when the first file has its name.
@@ -36,58 +38,81 @@ func undo(f folder) error {
 	}
 	s := scan(f, files)
 	defer s.close()
-	var lost []uint64                 // that the last lines declare
-	kept, lines := int64(0), s.number // before these
+	type end struct {
+		size int64 // of the last segment up to there
+		Anchor
+	}
+	var ends []end // of the last line that is no gap, and of each gap behind it
 	for l, err := s.next(); err != io.EOF; l, err = s.next() {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case l.op == opGap:
-			lost = append(lost, l.segment)
-		default:
-			lost, kept, lines = nil, s.size, s.number
+		}
+		if l.op != opGap {
+			ends = ends[:0]
+		}
+		ends = append(ends, end{s.size, s.last()})
+	}
+	from := 0 // where the last repair began
+	for i, e := range ends {
+		if cuts(strange, e.Anchor) > 0 || slices.ContainsFunc(strange, func(name string) bool { return strings.HasSuffix(name, asideSuffix(e.Anchor)) }) {
+			from = i
 		}
 	}
-	last := files[len(files)-1]
-	cutName := ""
-	for _, name := range strange { // sorted: of several, the last
-		number, ok := strings.CutSuffix(name, ".cut")
-		if ok && (number == fmt.Sprintf("line-%d", lines+1) || strings.HasPrefix(number, fmt.Sprintf("line-%d-", lines+1))) {
-			cutName = name
-		}
+	kept, lost := ends[from], s.state.gaps[len(s.state.gaps)-(len(ends)-1-from):]
+	cut := ""
+	if n := cuts(strange, kept.Anchor); n > 0 {
+		cut = cutName(kept.Anchor, n)
 	}
-	var back []string
-	for _, name := range strange {
-		name, _ := strings.CutSuffix(name, damaged)
-		was, _, _ := segmentsOf([]string{name})
-		if len(was) == 0 || slices.ContainsFunc(files, func(s segment) bool { return s.number == was[0].number }) {
-			continue
-		}
-		if n := was[0].number; n > last.number || slices.Contains(lost, n) {
-			back = append(back, name)
-		}
+	back, err := outOf(f, files, strange, kept.Anchor, lost)
+	if err != nil {
+		return err
 	}
-	if len(lost) == 0 && cutName == "" && len(back) == 0 {
+	if len(lost) == 0 && cut == "" && len(back) == 0 {
 		return errNothingToUndo
 	}
-	if err := putBack(f, last.name(), kept, cutName); err != nil { // LP(Undo)
+	if err := putBack(f, files[len(files)-1].name(), kept.size, cut); err != nil { // LP(Undo)
 		return fmt.Errorf("journal: putting back what was cut: %w", err)
 	}
-	for _, name := range back {
-		if err := f.Rename(name+damaged, name); err != nil { // LP(Undo)
+	for _, name := range slices.Sorted(maps.Keys(back)) {
+		if err := f.Rename(back[name], name); err != nil { // LP(Undo)
 			return fmt.Errorf("journal: putting a segment back: %w", err)
 		}
 	}
-	if cutName != "" {
-		if err := f.Remove(cutName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if cut != "" {
+		if err := f.Remove(cut); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
 	return f.Sync()
 }
 
+// outOf returns the names of segments that a repair behind a line has taken out, and that are
+// not back; and what the files are called.
+func outOf(f folder, files []segment, strange []string, kept Anchor, lost []Gap) (back map[string]string, err error) {
+	back = map[string]string{}
+	for _, name := range strange {
+		number, _, _ := strings.Cut(name, ".")
+		was, _, _ := segmentsOf([]string{number + suffix})
+		if len(was) == 0 || slices.ContainsFunc(files, func(s segment) bool { return s.number == was[0].number }) {
+			continue
+		}
+		is := name == asideName(was[0].name(), kept)
+		if i := slices.IndexFunc(lost, func(g Gap) bool { return g.Segment == was[0].number }); i >= 0 && !is {
+			sum, err := sumOf(f, name)
+			if err != nil {
+				return nil, err
+			}
+			is = sum == lost[i].SHA256
+		}
+		if is {
+			back[was[0].name()] = name
+		}
+	}
+	return back, nil
+}
+
 // putBack removes the end of a segment and writes what a file has in its place.
-func putBack(f folder, name string, size int64, cutName string) error {
+func putBack(f folder, name string, size int64, cut string) error {
 	to, err := f.Edit(name)
 	if err != nil {
 		return err
@@ -101,8 +126,8 @@ func putBack(f folder, name string, size int64, cutName string) error {
 			return err
 		}
 	}
-	if cutName != "" {
-		from, err := f.Open(cutName)
+	if cut != "" {
+		from, err := f.Open(cut)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (s *scanner) report() Report {
 		Bytes:      s.bytes,
 		Torn:       s.torn,
 		Hash:       s.hash.String(),
-		Last:       Anchor{Line: s.number, Hash: s.hash.String()},
+		Last:       s.last(),
 		Segments:   s.headers,
 	}
 }

@@ -138,6 +138,9 @@ func TestDamaged(t *testing.T) {
 	wrong := last
 	wrong.Hash = strings.Repeat("0", 64)
 	call{args: "verify -from " + wrong.String() + " PATH", code: exitDamaged, errors: []string{"corrupt at line 11"}}.check(t, path)
+	text, err := os.ReadFile(segment(path, 2))
+	must(t, err)
+	_, before, _ := strings.Cut(string(text[bytes.LastIndex(text, []byte(`,"prev":"`)):]), `:"`)
 	damage(t, path, 2)
 	corrupt := []string{"corrupt at line 11"}
 	for _, c := range []call{
@@ -145,13 +148,13 @@ func TestDamaged(t *testing.T) {
 		{args: "stat PATH", code: exitDamaged, errors: corrupt, out: []string{"lines       10\n"}},
 		{args: "cat PATH", code: exitDamaged, errors: corrupt, out: []string{`"line":10,`}},
 		{args: "cat -id A PATH", code: exitDamaged, errors: corrupt},
-		{args: "repair PATH", code: exitDamaged, out: append(corrupt, "line-11.cut")},
+		{args: "repair PATH", code: exitDamaged, out: append(corrupt, "line-11-"+before[:8]+".cut")},
 		{args: "repair PATH", out: []string{"nothing was cut"}},
 		{args: "verify PATH", out: []string{"sound up to 10:"}},
 	} {
 		c.check(t, path)
 	}
-	text, err := os.ReadFile(segment(path, 1))
+	text, err = os.ReadFile(segment(path, 1))
 	must(t, err)
 	text[3] ^= 1
 	must(t, os.WriteFile(segment(path, 1), text, 0o600))
