@@ -16,7 +16,8 @@ import (
 // A call that repeats what the journal has already writes nothing and succeeds. A call
 // that contradicts it, or comes out of order, fails with ErrConflict and writes
 // nothing. A call that fails with any error but ErrBroken has left nothing in the
-// journal that counts. With ErrBroken it may have: open the journal again to know.
+// journal that counts; with SyncNever, a crash of the machine may bring it back. With
+// ErrBroken it may have left something: open the journal again to know.
 type Journal[E any] struct {
 	_      atomics.NoCopy
 	values values[E]

@@ -30,7 +30,7 @@ type log struct {
 	segments []segment // the last one is written
 	lines    int
 	hash     digest // of the last line
-	dirty    bool   // something was written since the last fsync
+	dirty    bool   // something was written, or removed, since the last fsync
 	stats    Stats  // the counts, since Open
 
 	// These are the writer's own.

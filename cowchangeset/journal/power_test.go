@@ -21,10 +21,20 @@ type powered struct {
 	disk  map[string]*memoryFile
 	since []func(map[string]*memoryFile)
 	data  map[*memoryFile][]byte // as synced
+	long  map[*memoryFile][]byte // as they were before a Truncate that was not synced
+	dies  bool                   // what fails may happen all the same
 }
 
 func newPowered() *powered {
-	return &powered{disk: map[string]*memoryFile{}, data: map[*memoryFile][]byte{}}
+	return &powered{disk: map[string]*memoryFile{}, data: map[*memoryFile][]byte{}, long: map[*memoryFile][]byte{}}
+}
+
+// change notes a change of the folder that was made, or has failed.
+func (p *powered) change(err error, change func(map[string]*memoryFile)) error {
+	if err == nil || p.dies {
+		p.since = append(p.since, change)
+	}
+	return err
 }
 
 func (p *powered) Create(name, like string) (journal.File, error) {
@@ -46,16 +56,14 @@ func (p *powered) Edit(name string) (journal.File, error) {
 }
 
 func (p *powered) Rename(from, to string) error {
-	p.since = append(p.since, func(files map[string]*memoryFile) {
+	return p.change(p.memory.Rename(from, to), func(files map[string]*memoryFile) {
 		files[to] = files[from]
 		delete(files, from)
 	})
-	return p.memory.Rename(from, to)
 }
 
 func (p *powered) Remove(name string) error {
-	p.since = append(p.since, func(files map[string]*memoryFile) { delete(files, name) })
-	return p.memory.Remove(name)
+	return p.change(p.memory.Remove(name), func(files map[string]*memoryFile) { delete(files, name) })
 }
 
 func (p *powered) Archive(name string) error { return p.Remove(name) }
@@ -82,7 +90,15 @@ func (f *poweredFile) Sync() error {
 		return err
 	}
 	f.of.data[f.memoryFile] = bytes.Clone(f.memoryFile.data)
+	delete(f.of.long, f.memoryFile)
 	return nil
+}
+
+func (f *poweredFile) Truncate(size int64) error {
+	if is := f.memoryFile.data; len(is) > len(f.of.long[f.memoryFile]) {
+		f.of.long[f.memoryFile] = bytes.Clone(is)
+	}
+	return f.handle.Truncate(size)
 }
 
 // crash returns what is on the disk.
@@ -103,6 +119,9 @@ func (p *powered) crash() *memory {
 func (p *powered) torn(f *memoryFile) []byte {
 	const sector = 512
 	was, is := p.data[f], f.data
+	if long := p.long[f]; long != nil && rand.IntN(3) == 0 {
+		is = long
+	}
 	size := len(was)
 	switch {
 	case rand.IntN(3) == 0:
@@ -146,7 +165,7 @@ func TestPowerLoss(t *testing.T) {
 			}
 			if stop--; stop == 0 {
 				done := rand.IntN(3000)
-				crashed = &memory{}
+				crashed, p.dies = &memory{}, true
 				if op == "write" {
 					return done, errBoom
 				}

@@ -185,16 +185,24 @@ func (g *log) put(buf []byte, sync bool) error {
 	return g.check(size)
 }
 
-// takeBack removes what a failed write has left. With SyncAlways it is gone for good: a
-// crash of the machine does not bring back lines whose calls have failed.
+// takeBack removes what a failed write has left. Until the next fsync, a crash of the machine
+// may bring it back: so with SyncAlways that follows at once, and otherwise at the latest
+// before another segment begins.
 func (g *log) takeBack(size int64) error {
-	err := g.file.Truncate(size)
-	if err == nil && g.options.Sync == SyncAlways {
-		if err = g.file.Sync(); err == nil {
-			g.settle(outcome{synced: true})
-		}
+	if err := g.file.Truncate(size); err != nil {
+		return err
 	}
-	return err
+	g.mu.Lock()
+	g.dirty = true
+	g.mu.Unlock()
+	if g.options.Sync != SyncAlways {
+		return nil
+	}
+	if err := g.file.Sync(); err != nil {
+		return err
+	}
+	g.settle(outcome{synced: true})
+	return nil
 }
 
 // check returns an error, after which there will be no other answer, if the last
