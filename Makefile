@@ -38,7 +38,7 @@ NESTED := bench/peers cluster examples/planservice integrations/gobreaker integr
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/mc/... ./internal/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave
+MODEL := ./internal/mc/... ./internal/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave ./bench/simulated
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and

@@ -1,0 +1,9 @@
+package simulated
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
