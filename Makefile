@@ -183,6 +183,10 @@ bench: ## compare with the locked baselines, speed and latency: a summary, pictu
 bench-quick: ## a dozen headline cases of it in under a minute
 	$(GO) run ./bench/cmd/bench -quick $(BENCHFLAGS)
 
+.PHONY: bench-memory
+bench-memory: ## bytes per key, garbage per operation, and the heap after ten million keys have come and gone (3 minutes)
+	$(GO) run ./bench/cmd/memory
+
 .PHONY: bench-peers
 bench-peers: ## compare with other libraries
 	$(GO) run ./bench/cmd/bench -package ./bench/peers $(BENCHFLAGS)

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"flag"
-	"fmt"
 	"runtime"
 	"strconv"
 	"sync"
@@ -14,7 +12,6 @@ import (
 	"github.com/latchfree/latchfree/bench/internal/latency"
 	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/bench/internal/locked"
-	"github.com/latchfree/latchfree/bench/internal/report"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/oncecache"
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -25,123 +22,6 @@ import (
 //
 // impl=idle does nothing: its quantiles are those of the clock and of the
 // scheduler, below which no implementation can be.
-
-// candidate is one implementation. New makes a filled one and its operation.
-type candidate struct {
-	impl string
-	make func() latency.Op
-}
-
-// idle is the floor.
-var idle = candidate{"idle", func() latency.Op { return func(int, int) bool { return true } }}
-
-// done returns true, if the operation has done its work: what fails is no
-// operation, and a benchmark that left it out would say nothing.
-func done(ok bool) bool {
-	if !ok {
-		panic("an operation fails")
-	}
-	return true
-}
-
-// share of the mutex's capacity at which open loops ask, of all implementations
-// alike. It leaves the mutex time to catch up after what takes long.
-const share = 0.25
-
-// pattern is a way to ask.
-type pattern struct {
-	name  string
-	times int // as many goroutines as processors, times this
-	open  bool
-}
-
-var (
-	closed1 = pattern{"load=closed/threads=1x", 1, false}
-	closed4 = pattern{"load=closed/threads=4x", 4, false}
-	open1   = pattern{"load=open/threads=1x", 1, true}
-	open4   = pattern{"load=open/threads=4x", 4, true}
-
-	// paced is far from any capacity, so that goroutines sleep in between.
-	paced = pattern{"load=paced/threads=4x", 4, true}
-
-	steady = []pattern{closed1, closed4, open1, open4}
-)
-
-// perSecond is how many operations come in a second if they are paced.
-const perSecond = 5000
-
-// threads returns the number of goroutines.
-func (p pattern) threads() int { return p.times * runtime.GOMAXPROCS(0) }
-
-// window returns the time of one iteration, at least the shortest.
-func window(shortest time.Duration) time.Duration {
-	d, err := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
-	if err != nil {
-		return shortest // -benchtime 1x
-	}
-	return max(d, shortest)
-}
-
-// eachLatency measures the candidates in each pattern. The first is the mutex,
-// whose capacity is what open loops ask a share of; it is found in each process,
-// before the measurement.
-func eachLatency(b *testing.B, patterns []pattern, shortest time.Duration, candidates ...candidate) {
-	for _, p := range patterns {
-		for _, c := range candidates {
-			b.Run(p.name+"/impl="+c.impl, func(b *testing.B) {
-				if candidates[0].impl != report.Baseline {
-					b.Fatalf("the first candidate is %s", candidates[0].impl)
-				}
-				rate := 0.0
-				if p.open {
-					rate = share * latency.Capacity(p.threads(), 10*time.Millisecond, candidates[0].make())
-				}
-				op := c.make()
-				all := latency.New()
-				runtime.GC() // what filling has left behind is not part of the measurement
-				b.ResetTimer()
-				for range b.N {
-					if p.open {
-						all.Merge(latency.Open(p.threads(), window(shortest), rate, op))
-					} else {
-						all.Merge(latency.Closed(p.threads(), window(shortest), op))
-					}
-				}
-				reportTimes(b, all)
-			})
-		}
-	}
-}
-
-// shortest is the least window of most benchmarks.
-const shortest = 5 * time.Millisecond
-
-// reportTimes adds quantiles to the result, where enough operations lie beyond.
-func reportTimes(b *testing.B, h *latency.Histogram) {
-	for _, q := range []struct {
-		unit string
-		of   float64
-	}{{"p50-ns", 0.5}, {"p90-ns", 0.9}, {"p99-ns", 0.99}, {"p99.9-ns", 0.999}, {"p99.99-ns", 0.9999}} {
-		if d, known := h.Quantile(q.of); known {
-			b.ReportMetric(float64(d), q.unit)
-		}
-	}
-	b.ReportMetric(float64(h.Max()), "max-ns")
-	b.ReportMetric(float64(h.Count())/b.Elapsed().Seconds(), "ops/s")
-}
-
-// streamsFor returns one stream for each worker, each on cache lines of its own.
-func streamsFor(s *load.Streams) func(worker int) *load.Stream {
-	type padded struct {
-		load.Stream
-		_ [128]byte
-	}
-	all := make([]padded, 4*runtime.GOMAXPROCS(0))
-	for i := range all {
-		all[i].Stream = s.Stream()
-	}
-	return func(worker int) *load.Stream { return &all[worker].Stream }
-}
 
 // atomics is a breaker of two atomics, the least that one can be: it counts
 // results of calls that it admitted before it changed its state.
@@ -166,19 +46,19 @@ func (a *atomics) call(fail bool) bool {
 
 // BenchmarkLatencyBreakerCall makes calls of which one in a hundred fails.
 func BenchmarkLatencyBreakerCall(b *testing.B) {
-	of := func(call func(fail bool) bool) candidate {
-		return candidate{"", func() latency.Op {
-			stream := streamsFor(load.Uniform(1, 1))
+	of := func(call func(fail bool) bool) latency.Candidate {
+		return latency.Candidate{Impl: "", Make: func() latency.Op {
+			stream := latency.StreamsFor(load.Uniform(1, 1))
 			return func(worker, _ int) bool {
 				_, fail := stream(worker).Next()
-				return done(call(fail))
+				return latency.Done(call(fail))
 			}
 		}}
 	}
-	var all []candidate
+	var all []latency.Candidate
 	add := func(impl string, call func(bool) bool) {
 		c := of(call)
-		c.impl = impl
+		c.Impl = impl
 		all = append(all, c)
 	}
 	for _, impl := range []string{"mutex", "rwmutex"} {
@@ -202,7 +82,7 @@ func BenchmarkLatencyBreakerCall(b *testing.B) {
 		}
 		return true
 	})
-	eachLatency(b, steady, shortest, append(all, idle)...)
+	latency.Each(b, latency.Steady, latency.Shortest, append(all, latency.Idle)...)
 }
 
 // latencyCache is what benchmarks of latency use of a cache.
@@ -227,10 +107,10 @@ func some(url string) func() (*engine, error) {
 }
 
 // cacheCandidates makes one of each kind, filled with urls, and idle.
-func cacheCandidates(urls []string, op func(c latencyCache) latency.Op) []candidate {
-	var all []candidate
+func cacheCandidates(urls []string, op func(c latencyCache) latency.Op) []latency.Candidate {
+	var all []latency.Candidate
 	for _, impl := range latencyCaches {
-		all = append(all, candidate{impl.impl, func() latency.Op {
+		all = append(all, latency.Candidate{Impl: impl.impl, Make: func() latency.Op {
 			c := impl.make()
 			for _, url := range urls {
 				_, _ = c.GetOrCreate(url, some(url))
@@ -238,7 +118,7 @@ func cacheCandidates(urls []string, op func(c latencyCache) latency.Op) []candid
 			return op(c)
 		}})
 	}
-	return append(all, idle)
+	return append(all, latency.Idle)
 }
 
 // hits asks for keys that are there.
@@ -248,11 +128,11 @@ func hits(urls []string) func(c latencyCache) latency.Op {
 		creates[i] = some(url)
 	}
 	return func(c latencyCache) latency.Op {
-		stream := streamsFor(load.Uniform(len(urls), 0))
+		stream := latency.StreamsFor(load.Uniform(len(urls), 0))
 		return func(worker, _ int) bool {
 			key, _ := stream(worker).Next()
 			e, err := c.GetOrCreate(urls[key], creates[key])
-			return done(err == nil && e.serving == 0)
+			return latency.Done(err == nil && e.serving == 0)
 		}
 	}
 }
@@ -260,7 +140,7 @@ func hits(urls []string) func(c latencyCache) latency.Op {
 // BenchmarkLatencyCacheHit asks for keys that are there.
 func BenchmarkLatencyCacheHit(b *testing.B) {
 	urls := load.URLs(100)
-	eachLatency(b, steady, shortest, cacheCandidates(urls, hits(urls))...)
+	latency.Each(b, latency.Steady, latency.Shortest, cacheCandidates(urls, hits(urls))...)
 }
 
 // slowCode is what one in slowEvery updates or creations runs of the user's
@@ -276,8 +156,8 @@ func BenchmarkLatencyCacheSlowCode(b *testing.B) {
 	const own = 64
 	urls := load.URLs(100)
 	fresh := load.URLs(100 + own*4*runtime.NumCPU())[100:]
-	eachLatency(b, []pattern{closed1, open1}, shortest, cacheCandidates(urls, func(c latencyCache) latency.Op {
-		stream := streamsFor(load.Uniform(len(urls), 10))
+	latency.Each(b, []latency.Pattern{latency.Closed1, latency.Open1}, latency.Shortest, cacheCandidates(urls, func(c latencyCache) latency.Op {
+		stream := latency.StreamsFor(load.Uniform(len(urls), 10))
 		hit := hits(urls)(c)
 		var created atomic.Int64
 		return func(worker, i int) bool {
@@ -318,15 +198,15 @@ func BenchmarkLatencyCacheSlowKey(b *testing.B) {
 	const takes, pause = 50 * time.Millisecond, 50 * time.Millisecond
 	urls := load.URLs(100)
 	for _, impl := range latencyCaches {
-		b.Run(paced.name+"/impl="+impl.impl, func(b *testing.B) {
+		b.Run(latency.Paced.Name+"/impl="+impl.impl, func(b *testing.B) {
 			benchmarkSlowKey(b, impl.make(), urls, takes, pause)
 		})
 	}
-	b.Run(paced.name+"/impl=idle", func(b *testing.B) { benchmarkSlowKey(b, nil, urls, takes, pause) })
+	b.Run(latency.Paced.Name+"/impl=idle", func(b *testing.B) { benchmarkSlowKey(b, nil, urls, takes, pause) })
 }
 
 func benchmarkSlowKey(b *testing.B, c latencyCache, urls []string, takes, pause time.Duration) {
-	op := idle.make()
+	op := latency.Idle.Make()
 	slowly := func() { latency.Wait(takes) }
 	if c != nil {
 		for _, url := range urls {
@@ -350,10 +230,10 @@ func benchmarkSlowKey(b *testing.B, c latencyCache, urls []string, takes, pause 
 	runtime.GC()
 	b.ResetTimer()
 	for range b.N {
-		h.Merge(latency.Open(paced.threads(), window(2*(takes+pause)), perSecond, op))
+		h.Merge(latency.Open(latency.Paced.Threads(), latency.Window(2*(takes+pause)), latency.PerSecond, op))
 	}
 	b.StopTimer()
-	reportTimes(b, h)
+	latency.Report(b, h)
 }
 
 // BenchmarkLatencyCacheBurst starts goroutines that all ask for one absent key,
@@ -366,7 +246,7 @@ func BenchmarkLatencyCacheBurst(b *testing.B) {
 			runtime.GC()
 			b.ResetTimer()
 			for n := range b.N {
-				h.Merge(latency.Burst(goroutines, window(shortest), func(burst int) {
+				h.Merge(latency.Burst(goroutines, latency.Window(latency.Shortest), func(burst int) {
 					if c == nil {
 						latency.Wait(takes)
 						return
@@ -378,7 +258,7 @@ func BenchmarkLatencyCacheBurst(b *testing.B) {
 					})
 				}))
 			}
-			reportTimes(b, h)
+			latency.Report(b, h)
 		})
 	}
 	for _, impl := range latencyCaches {
@@ -408,12 +288,12 @@ func benchmarkGrowth(b *testing.B, impl string, fresh func() (read latency.Op, a
 					n++
 				}
 			})
-			h.Merge(latency.Closed(threads, window(50*time.Millisecond), read))
+			h.Merge(latency.Closed(threads, latency.Window(50*time.Millisecond), read))
 			stop()
 			added += n
 		}
 		b.StopTimer()
-		reportTimes(b, h)
+		latency.Report(b, h)
 		b.ReportMetric(float64(added/b.N), "keys")
 	})
 }
@@ -433,7 +313,7 @@ func BenchmarkLatencyCacheGrowth(b *testing.B) {
 	}
 	benchmarkGrowth(b, "idle", func() (latency.Op, func(string)) {
 		keys := make([]string, 0, growth)
-		return idle.make(), func(key string) { keys = append(keys, key) }
+		return latency.Idle.Make(), func(key string) { keys = append(keys, key) }
 	})
 }
 
@@ -454,10 +334,10 @@ var latencyRegistries = []struct {
 	{"latchfree", func() latencyRegistry { return new(shardedregistry.Registry[string, action]) }},
 }
 
-func registryCandidates(names []string, op func(r latencyRegistry) latency.Op) []candidate {
-	var all []candidate
+func registryCandidates(names []string, op func(r latencyRegistry) latency.Op) []latency.Candidate {
+	var all []latency.Candidate
 	for _, impl := range latencyRegistries {
-		all = append(all, candidate{impl.impl, func() latency.Op {
+		all = append(all, latency.Candidate{Impl: impl.impl, Make: func() latency.Op {
 			r := impl.make()
 			for _, name := range names {
 				_, _ = r.Create(name, action{Name: name})
@@ -465,22 +345,22 @@ func registryCandidates(names []string, op func(r latencyRegistry) latency.Op) [
 			return op(r)
 		}})
 	}
-	return append(all, idle)
+	return append(all, latency.Idle)
 }
 
 // mix reads keys, and updates one in ten with a function of the user's.
 func mix(names []string, update func(worker int) (f func(action) (action, error), counts bool)) func(latencyRegistry) latency.Op {
 	return func(r latencyRegistry) latency.Op {
-		stream := streamsFor(load.Uniform(len(names), 10))
+		stream := latency.StreamsFor(load.Uniform(len(names), 10))
 		return func(worker, _ int) bool {
 			key, write := stream(worker).Next()
 			if !write {
 				_, ok := r.Get(names[key])
-				return done(ok)
+				return latency.Done(ok)
 			}
 			f, counts := update(worker)
 			_, err := r.Update(names[key], f)
-			return done(err == nil) && counts
+			return latency.Done(err == nil) && counts
 		}
 	}
 }
@@ -488,7 +368,7 @@ func mix(names []string, update func(worker int) (f func(action) (action, error)
 // BenchmarkLatencyRegistryMix reads nine keys for one that it updates.
 func BenchmarkLatencyRegistryMix(b *testing.B) {
 	names := load.Names(100)
-	eachLatency(b, steady, shortest, registryCandidates(names, mix(names, func(int) (func(action) (action, error), bool) {
+	latency.Each(b, latency.Steady, latency.Shortest, registryCandidates(names, mix(names, func(int) (func(action) (action, error), bool) {
 		return run, true
 	}))...)
 }
@@ -501,7 +381,7 @@ func BenchmarkLatencyRegistrySlowCode(b *testing.B) {
 		return run(a)
 	}
 	var updates atomic.Int64
-	eachLatency(b, []pattern{closed1, open1}, shortest, registryCandidates(names, mix(names, func(int) (func(action) (action, error), bool) {
+	latency.Each(b, []latency.Pattern{latency.Closed1, latency.Open1}, latency.Shortest, registryCandidates(names, mix(names, func(int) (func(action) (action, error), bool) {
 		if updates.Add(1)%slowEvery == 0 {
 			return slowRun, false
 		}
@@ -518,18 +398,18 @@ func BenchmarkLatencyRegistryGrowth(b *testing.B) {
 			for _, name := range names {
 				_, _ = r.Create(name, action{Name: name})
 			}
-			stream := streamsFor(load.Uniform(len(names), 0))
+			stream := latency.StreamsFor(load.Uniform(len(names), 0))
 			read := func(worker, _ int) bool {
 				key, _ := stream(worker).Next()
 				_, ok := r.Get(names[key])
-				return done(ok)
+				return latency.Done(ok)
 			}
 			return read, func(key string) { _, _ = r.Create(key, action{Name: key}) }
 		})
 	}
 	benchmarkGrowth(b, "idle", func() (latency.Op, func(string)) {
 		entries := make([]action, 0, growth)
-		return idle.make(), func(key string) { entries = append(entries, action{Name: key}) }
+		return latency.Idle.Make(), func(key string) { entries = append(entries, action{Name: key}) }
 	})
 }
 
@@ -561,11 +441,11 @@ func (l *list) record(c change) (seq int) {
 func BenchmarkLatencyTrackerRecord(b *testing.B) {
 	const perSet = 1000
 	entries := changes()
-	var all []candidate
+	var all []latency.Candidate
 	for _, i := range []int{1, 0} { // the mutex first
 		impl := recorders[i]
-		all = append(all, candidate{impl.impl, func() latency.Op {
-			stream := streamsFor(load.Uniform(len(entries), 100))
+		all = append(all, latency.Candidate{Impl: impl.impl, Make: func() latency.Op {
+			stream := latency.StreamsFor(load.Uniform(len(entries), 100))
 			r := new(relay)
 			r.renew(impl.make)
 			return func(worker, _ int) bool {
@@ -574,12 +454,12 @@ func BenchmarkLatencyTrackerRecord(b *testing.B) {
 				if err == nil {
 					r.after(receipt, 1, perSet, impl.make)
 				}
-				return done(err == nil)
+				return latency.Done(err == nil)
 			}
 		}})
 	}
-	all = append(all, candidate{"list", func() latency.Op {
-		stream := streamsFor(load.Uniform(len(entries), 100))
+	all = append(all, latency.Candidate{Impl: "list", Make: func() latency.Op {
+		stream := latency.StreamsFor(load.Uniform(len(entries), 100))
 		l := new(list)
 		return func(worker, _ int) bool {
 			at, _ := stream(worker).Next()
@@ -589,7 +469,7 @@ func BenchmarkLatencyTrackerRecord(b *testing.B) {
 			return true
 		}
 	}})
-	eachLatency(b, steady, shortest, append(all, idle)...)
+	latency.Each(b, latency.Steady, latency.Shortest, append(all, latency.Idle)...)
 }
 
 // BenchmarkLatencySliceLoad loads a slice of a thousand items, and in one of a
@@ -597,7 +477,7 @@ func BenchmarkLatencyTrackerRecord(b *testing.B) {
 func BenchmarkLatencySliceLoad(b *testing.B) {
 	const most = 10_000
 	hosts := load.Names(most)
-	var all []candidate
+	var all []latency.Candidate
 	for _, impl := range []struct {
 		impl string
 		make func() locked.Slice[string]
@@ -607,8 +487,8 @@ func BenchmarkLatencySliceLoad(b *testing.B) {
 		{"copy", func() locked.Slice[string] { return new(locked.CopySlice[string]) }},
 		{"latchfree", func() locked.Slice[string] { return new(cowchangeset.Slice[string]) }},
 	} {
-		all = append(all, candidate{impl.impl, func() latency.Op {
-			stream := streamsFor(load.Uniform(most, 1))
+		all = append(all, latency.Candidate{Impl: impl.impl, Make: func() latency.Op {
+			stream := latency.StreamsFor(load.Uniform(most, 1))
 			var now atomic.Pointer[locked.Slice[string]]
 			renew := func() {
 				s := impl.make()
@@ -621,7 +501,7 @@ func BenchmarkLatencySliceLoad(b *testing.B) {
 				s := *now.Load()
 				if !write {
 					items := s.Load()
-					return done(items[i%len(items)] != "")
+					return latency.Done(items[i%len(items)] != "")
 				}
 				if s.Append(hosts[i]) == most-1 {
 					renew()
@@ -630,18 +510,5 @@ func BenchmarkLatencySliceLoad(b *testing.B) {
 			}
 		}})
 	}
-	eachLatency(b, steady, shortest, append(all, idle)...)
-}
-
-// What the report says of a benchmark is what its name says.
-func TestPatterns_Names(t *testing.T) {
-	for _, p := range steady {
-		kind := "closed"
-		if p.open {
-			kind = "open"
-		}
-		if want := fmt.Sprintf("load=%s/threads=%dx", kind, p.times); p.name != want {
-			t.Errorf("pattern %s is named %s", want, p.name)
-		}
-	}
+	latency.Each(b, latency.Steady, latency.Shortest, append(all, latency.Idle)...)
 }

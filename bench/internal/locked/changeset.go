@@ -14,8 +14,9 @@ import (
 // and so are making a changeset and making it current. Entries are only ever
 // appended, so that a cut is a slice header and copies nothing.
 type Tracker[E any] struct {
-	mu   sync.Mutex
-	sets []*Changeset[E]
+	mu     sync.Mutex
+	sets   []*Changeset[E]
+	pruned uint64
 }
 
 // Changeset is one changeset of a Tracker, whose mutex guards it.
@@ -36,8 +37,18 @@ func (t *Tracker[E]) Start() *Changeset[E] {
 		t.sets[n-1].sealed = true
 	}
 	t.sets = append(t.sets, c)
-	c.ordinal = uint64(len(t.sets))
+	c.ordinal = t.pruned + uint64(len(t.sets))
 	return c
+}
+
+// Prune forgets the oldest changesets, so that no more than keep remain.
+func (t *Tracker[E]) Prune(keep int) {
+	t.mu.Lock()
+	if n := len(t.sets) - keep; n > 0 {
+		t.sets = slices.Clone(t.sets[n:])
+		t.pruned += uint64(n)
+	}
+	t.mu.Unlock()
 }
 
 // Record adds e to the latest changeset.
