@@ -104,7 +104,7 @@ func (p Plan) Fit(c *Calibration) Plan {
 	// budget went into building and calibrating, then it is exceeded.
 	left := max(p.Budget*95/100-c.Took, p.Budget/2)
 	cpus := time.Duration(len(p.CPUs))
-	p.LeftOut = c.leaveOut(left/2/MinRounds/cpus, nil)
+	p.LeftOut = c.leaveOut(left/2/MinRounds/cpus, p.Never)
 	var ground time.Duration
 	for _, l := range c.leaves() {
 		ground += l.ground()
