@@ -1,10 +1,12 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +107,39 @@ func valueOf(id string, n int) string {
 type acknowledged struct {
 	ordinal, entries uint64
 	sealed, applied  bool
+	lost             bool // with a segment that was damaged
+}
+
+// damageOne flips a byte of a segment that is not the last, repairs the journal, and returns
+// the changesets that have entries in that segment.
+func damageOne(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(path, "*.journal"))
+	must(t, err)
+	lost := map[string]bool{}
+	if len(files) < 2 {
+		return lost
+	}
+	name := files[rand.IntN(len(files)-1)]
+	text, err := os.ReadFile(name)
+	must(t, err)
+	for line := range bytes.Lines(text) {
+		if _, rest, ok := bytes.Cut(line, []byte(`"op":"append","id":"`)); ok {
+			id, _, _ := bytes.Cut(rest, []byte(`"`))
+			lost[string(id)] = true
+		}
+	}
+	text[rand.IntN(len(text)-1)] ^= 1
+	must(t, os.WriteFile(name, text, 0o600))
+	if _, err := verify(path); err == nil {
+		t.Fatal("nobody sees the damage")
+	}
+	cut, err := journal.Repair(path)
+	must(t, err)
+	if len(cut.Lost) != 1 {
+		t.Fatal(cut)
+	}
+	return lost
 }
 
 // A process that is killed at any moment, while segments begin and go, leaves a
@@ -113,8 +148,9 @@ type acknowledged struct {
 func TestKilled(t *testing.T) {
 	path := newPath(t)
 	told := map[string]*acknowledged{} // by ID
-	torn, dropped, pruned := 0, 0, uint64(0)
-	for round := range 20 {
+	const rounds = 20
+	torn, dropped, taken, pruned := 0, 0, 0, uint64(0)
+	for round := range rounds {
 		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
 		n := rand.IntN(200)
 		if round == 0 {
@@ -147,6 +183,16 @@ func TestKilled(t *testing.T) {
 		}
 		before, err := verify(path)
 		must(t, err)
+		lost := map[string]bool{} // of whose entries some are
+		if round%5 == 4 {
+			lost = damageOne(t, path)
+			if len(lost) > 0 {
+				taken++
+			}
+			if before, err = verify(path); err != nil {
+				t.Fatalf("round %d, repaired: %v", round, err)
+			}
+		}
 		j := open[string](t, path)
 		if j.Recovered() != before.Torn {
 			t.Errorf("recovered %d of %d bytes", j.Recovered(), before.Torn)
@@ -159,6 +205,21 @@ func TestKilled(t *testing.T) {
 		}
 		found := map[string]bool{}
 		for _, s := range load(t, j) {
+			if want := told[s.ID]; want != nil && lost[s.ID] {
+				found[s.ID] = true
+				if !s.Aborted && s.Applied != cowchangeset.AllApplied || want.applied && s.Applied != cowchangeset.AllApplied {
+					t.Fatalf("round %d: %s is to be applied, or again: sealed %v, applied %d; had returned: %+v", round, s.ID, s.Sealed, s.Applied, want)
+				}
+				*want = acknowledged{ordinal: s.Ordinal, entries: uint64(len(s.Entries)), sealed: true, lost: true}
+				continue
+			}
+			if want := told[s.ID]; want != nil && want.lost {
+				found[s.ID] = true
+				if uint64(len(s.Entries)) != want.entries {
+					t.Fatalf("round %d: %s has %d entries, and had %d", round, s.ID, len(s.Entries), want.entries)
+				}
+				continue
+			}
 			for i, e := range s.Entries {
 				if e.Seq != uint64(i) || e.Value != valueOf(s.ID, i) {
 					t.Fatalf("round %d: entry %d of %s is %+v", round, i, s.ID, e)
@@ -180,5 +241,5 @@ func TestKilled(t *testing.T) {
 		}
 		must(t, j.Close())
 	}
-	t.Logf("%d changesets; of 20 journals %d had a torn tail, and %d had dropped segments", len(told), torn, dropped)
+	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, and %d have lost one", len(told), rounds, torn, dropped, taken)
 }
