@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var sample = regexp.MustCompile("(?s)<!-- ([\\w/]+)\\.((?:Example|Test)\\w*) -->\n```go\n(.*?)```")
+var sample = regexp.MustCompile("(?s)<!-- ([\\w/]+)\\.((?:Example|Test|Fuzz)\\w*) -->\n```go\n(.*?)```")
 
 // Every Go sample of the README, and of each guide, is the body of a runnable example.
 func TestReadmeShowsTheExamples(t *testing.T) {
