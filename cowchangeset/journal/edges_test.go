@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
-	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 )
 
 // A rotation looks at the segment that it ends, by itself too, and takes the place of
@@ -217,24 +215,6 @@ func TestPathsOfLinks(t *testing.T) {
 	}
 }
 
-// Repair refuses the path of a segment in place of the journal's, and cuts nothing.
-func TestRepairSegment(t *testing.T) {
-	path := newPath(t)
-	j := open[any](t, path)
-	tell(t, j, story())
-	text, err := os.ReadFile(first(path))
-	must(t, err)
-	text[900] ^= 1
-	must(t, os.WriteFile(first(path), text, 0o600))
-	if c, err := repair.Repair(first(path)); err == nil || !strings.Contains(err.Error(), "name the one that the files are in") {
-		t.Errorf("%v, %v", c, err)
-	}
-	if after, err := os.ReadFile(first(path)); err != nil || string(after) != string(text) {
-		t.Error("it was changed", err)
-	}
-	must(t, j.Close())
-}
-
 // An archive is another directory.
 func TestArchiveItself(t *testing.T) {
 	path := newPath(t)
@@ -259,25 +239,3 @@ func TestRotateCannotLook(t *testing.T) {
 	must(t, j.Rotate(background))
 	equal(t, len(m.Segments()), 2)
 }
-
-// A context that panics while a Reader reads leaves no file open.
-func TestReaderHostileContext(t *testing.T) {
-	m, _ := segmented(t)
-	r := readerOf(t, m)
-	for range r.Changesets(background) {
-		break
-	}
-	func() {
-		defer func() { _ = recover() }()
-		for range r.Changesets(panickingContext{background}) {
-			t.Error("it has not panicked")
-		}
-	}()
-	if !m.Closed() {
-		t.Error("files are open")
-	}
-}
-
-type panickingContext struct{ context.Context }
-
-func (panickingContext) Err() error { panic(errBoom) }

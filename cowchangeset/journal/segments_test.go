@@ -11,7 +11,6 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
-	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // A segment ends when it has its size, and the journal is what it is with one: also
@@ -238,60 +237,6 @@ func TestMustExist(t *testing.T) {
 		t.Error(j.Identity())
 	}
 	must(t, j.Close())
-}
-
-// An anchor is found again while its line is kept, and says if anything up to there
-// has changed.
-func TestAnchors(t *testing.T) {
-	path := newPath(t)
-	j, err := journal.Open[any](path, journal.Options{SegmentSize: 1500})
-	must(t, err)
-	anchors := []journal.Anchor{{}, j.Hash()}
-	for _, s := range story() {
-		must(t, s.Call(j))
-		anchors = append(anchors, j.Hash())
-	}
-	report, err := verify(path)
-	must(t, err)
-	for i, a := range anchors {
-		again, err := reader.Verify(path, a) // beside the open journal
-		must(t, err)
-		equal(t, again, report)
-		parsed, err := journal.ParseAnchor(a.String())
-		if i > 0 && (err != nil || parsed != a) {
-			t.Error(parsed, err)
-		}
-		a.Line++
-		if _, err := reader.Verify(path, a); i > 0 && err == nil {
-			t.Errorf("%v was found", a)
-		}
-	}
-	must(t, start("E", 5, "D").Call(j))
-	must(t, seal("D", 0, 0).Call(j))
-	must(t, applied("D", 1<<64-1).Call(j))
-	must(t, start("F", 6, "E").Call(j))
-	must(t, j.Rotate(background))
-	must(t, start("G", 6, "E").Call(j))
-	before := j.Hash()
-	must(t, j.Prune(background, 5))
-	dropped := 0
-	for _, a := range append(anchors, before, j.Hash()) {
-		_, err := reader.Verify(path, a)
-		if errors.Is(err, journal.ErrDropped) {
-			dropped++
-		} else {
-			must(t, err)
-		}
-	}
-	if dropped == 0 || dropped > len(anchors) {
-		t.Errorf("%d of %d were dropped", dropped, len(anchors))
-	}
-	must(t, j.Close())
-	for _, text := range []string{"", "1", "1:", "-1:" + strings.Repeat("0", 64), "1:" + strings.Repeat("0", 63), "1:" + strings.Repeat("G", 64), "x:" + strings.Repeat("0", 64)} {
-		if _, err := journal.ParseAnchor(text); err == nil || !strings.HasPrefix(err.Error(), "journal: ") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
 }
 
 // A descriptor that is missing when a segment has just begun breaks nothing.

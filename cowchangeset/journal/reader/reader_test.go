@@ -266,3 +266,25 @@ func hashOf(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 func manifest(n int, last uint64) cowchangeset.Manifest {
 	return cowchangeset.Manifest{Len: n, Last: last}
 }
+
+// A context that panics while a Reader reads leaves no file open.
+func TestReaderHostileContext(t *testing.T) {
+	m, _ := segmented(t)
+	r := readerOf(t, m)
+	for range r.Changesets(background) {
+		break
+	}
+	func() {
+		defer func() { _ = recover() }()
+		for range r.Changesets(panickingContext{background}) {
+			t.Error("it has not panicked")
+		}
+	}()
+	if !m.Closed() {
+		t.Error("files are open")
+	}
+}
+
+type panickingContext struct{ context.Context }
+
+func (panickingContext) Err() error { panic(errBoom) }

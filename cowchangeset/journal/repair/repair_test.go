@@ -448,3 +448,21 @@ func TestRepairKeepsTheSegmentBeforeOneWithoutAHeader(t *testing.T) {
 	}
 	must(t, on(t, m).Close())
 }
+
+// Repair refuses the path of a segment in place of the journal's, and cuts nothing.
+func TestRepairSegment(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	tell(t, j, story())
+	text, err := os.ReadFile(filepath.Join(path, journaltest.SegmentName(1)))
+	must(t, err)
+	text[900] ^= 1
+	must(t, os.WriteFile(filepath.Join(path, journaltest.SegmentName(1)), text, 0o600))
+	if c, err := repair.Repair(filepath.Join(path, journaltest.SegmentName(1))); err == nil || !strings.Contains(err.Error(), "name the one that the files are in") {
+		t.Errorf("%v, %v", c, err)
+	}
+	if after, err := os.ReadFile(filepath.Join(path, journaltest.SegmentName(1))); err != nil || string(after) != string(text) {
+		t.Error("it was changed", err)
+	}
+	must(t, j.Close())
+}
