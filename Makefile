@@ -31,7 +31,7 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire
 
 # Those with stress tests.
-STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal
+STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./cowchangeset/journal/reader
 
 # Modules of their own, so that importers of the library get none of what they need.
 NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
@@ -99,7 +99,7 @@ unit: ## unit tests, examples, fuzz seeds, gates
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)' $(RACE)
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal
+	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal ./cowchangeset/journal/reader
 
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md (7 minutes)

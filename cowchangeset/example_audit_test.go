@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // A service keeps an audit trail, which survives its process. A change of its files shows.
@@ -55,7 +56,7 @@ func Example_auditTrail() {
 	}
 	j.Close()
 
-	report, err := journal.Verify(path, anchor)
+	report, err := reader.Verify(path, anchor)
 	fmt.Println(report.Entries, "events, unchanged:", err == nil)
 	// Output:
 	// 1 0 ann deletes order 7
@@ -89,7 +90,7 @@ func Example_backup() {
 	j.Close()
 	os.RemoveAll(path) // the disk is lost
 
-	report, err := journal.Verify(backup, anchor)
+	report, err := reader.Verify(backup, anchor)
 	fmt.Println(report.Entries, "entry, complete up to the anchor:", err == nil)
 	if err := os.CopyFS(path, os.DirFS(backup)); err != nil {
 		log.Fatal(err)

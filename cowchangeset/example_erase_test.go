@@ -14,6 +14,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // personal is what a trail has of a person: a text that only the person's key opens.
@@ -79,7 +80,7 @@ func Example_erasePersonalData() {
 		fmt.Println(e.Subject, keys.open(e))
 	}
 	j.Close()
-	report, err := journal.Verify(path, anchor)
+	report, err := reader.Verify(path, anchor)
 	fmt.Println(report.Entries, "entries, unchanged:", err == nil)
 	// Output:
 	// s-1 (erased)

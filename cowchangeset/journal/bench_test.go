@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // change is what a service might record.
@@ -36,13 +38,13 @@ func changes(seq uint64, n int) []cowchangeset.Entry[change] {
 
 // counting is a folder that counts the fsyncs of its files.
 type counting struct {
-	journal.Folder
+	folder.Folder
 	path  string
 	syncs atomic.Int64
 }
 
 type countingFile struct {
-	journal.File
+	folder.File
 	of *counting
 }
 
@@ -51,25 +53,25 @@ func (f countingFile) Sync() error {
 	return f.File.Sync()
 }
 
-func (c *counting) Create(name, like string) (journal.File, error) {
+func (c *counting) Create(name, like string) (folder.File, error) {
 	f, err := c.Folder.Create(name, like)
 	return countingFile{f, c}, err
 }
 
-func (c *counting) Edit(name string) (journal.File, error) {
+func (c *counting) Edit(name string) (folder.File, error) {
 	f, err := c.Folder.Edit(name)
 	return countingFile{f, c}, err
 }
 
-func (c *counting) Check(name string, f journal.File, size int64) error {
+func (c *counting) Check(name string, f folder.File, size int64) error {
 	return c.Folder.Check(name, f.(countingFile).File, size)
 }
 
 // bench returns a journal with so many changesets, called 1 and so on.
 func bench(b *testing.B, o journal.Options, changesets int) (*journal.Journal[change], *counting) {
 	path := b.TempDir()
-	c := &counting{Folder: journal.Directory(path), path: path}
-	j, err := journal.OpenOn[change](c, o)
+	c := &counting{Folder: folder.Directory{Path: path}, path: path}
+	j, err := journaltest.Open[change](c, o)
 	must(b, err)
 	b.Cleanup(func() { j.Close() })
 	previous := ""
@@ -185,13 +187,13 @@ func BenchmarkJournalOpen(b *testing.B) {
 		must(b, j.Append(background, "1", changes(uint64(i*10), 10)))
 	}
 	must(b, j.Close())
-	report, err := journal.Verify(c.path, journal.Anchor{})
+	report, err := reader.Verify(c.path, journal.Anchor{})
 	must(b, err)
 	b.Run("entries=10000/impl=journal", func(b *testing.B) {
 		b.SetBytes(report.Bytes)
 		b.ReportAllocs()
 		for b.Loop() {
-			j, err := journal.OpenOn[change](c, journal.Options{Sync: journal.SyncNever})
+			j, err := journaltest.Open[change](c, journal.Options{Sync: journal.SyncNever})
 			must(b, err)
 			must(b, j.Close())
 		}
@@ -208,7 +210,7 @@ func BenchmarkJournalResume(b *testing.B) {
 				b.Run(fmt.Sprintf("entries=%d/changesets=%d/line=%d/impl=journal", n, n/each, line), func(b *testing.B) {
 					path := filepath.Join(b.TempDir(), "changes")
 					resumable(b, path, n, each, line)
-					report, err := journal.Verify(path, journal.Anchor{})
+					report, err := reader.Verify(path, journal.Anchor{})
 					must(b, err)
 					runtime.GC()
 					b.ResetTimer()

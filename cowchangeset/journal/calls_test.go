@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // A model is what a journal should have, in the plainest words.
@@ -226,7 +227,7 @@ func calls(t *testing.T, program []byte) {
 		}
 	}
 	must(t, j.Close())
-	if _, err := journal.VerifyOn(disk, journal.Anchor{}); err != nil {
+	if _, err := journaltest.Verify(disk, journal.Anchor{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -235,12 +236,10 @@ func calls(t *testing.T, program []byte) {
 // they are one group.
 func together(j *journal.Journal[any], disk *memory, group []func() error) []error {
 	busy := make(chan struct{})
-	disk.mu.Lock()
-	disk.fault = func(string) (int, error) {
+	disk.SetFault(func(string) (int, error) {
 		<-busy
 		return 0, nil
-	}
-	disk.mu.Unlock()
+	})
 	first := make(chan error, 1)
 	go func() { first <- j.Sync(context.Background()) }()
 	synctest.Wait()

@@ -14,12 +14,12 @@ import (
 // each by what the calls before it leave.
 func TestContradictions(t *testing.T) {
 	ops := map[string]func(*journal.Journal[any]) error{
-		"append 2":  add("2", item(0, "acknowledged")).call,
-		"seal 2":    seal("2", 0, 0).call,
-		"start 2":   start("2", 2, "1").call,
-		"start B 2": start("B", 2, "1").call,
-		"start 3":   start("3", 3, "2").call,
-		"append B":  add("B", item(0, "acknowledged")).call,
+		"append 2":  add("2", item(0, "acknowledged")).Call,
+		"seal 2":    seal("2", 0, 0).Call,
+		"start 2":   start("2", 2, "1").Call,
+		"start B 2": start("B", 2, "1").Call,
+		"start 3":   start("3", 3, "2").Call,
+		"append B":  add("B", item(0, "acknowledged")).Call,
 	}
 	for first := range ops {
 		for second := range ops {
@@ -74,18 +74,16 @@ func panics(t *testing.T, name string, how func(), alone bool) {
 		}
 		return 0, nil
 	}
-	m.mu.Lock()
 	if alone {
 		g.op = "write"
 	}
-	gate := m.fault
-	m.fault = func(op string) (int, error) {
+	gate := m.Fault
+	m.SetFault(func(op string) (int, error) {
 		gate(op)
 		return fault(op)
-	}
-	m.mu.Unlock()
+	})
 	if !alone {
-		m.fault = fault
+		m.Fault = fault
 	}
 	left := make(chan struct{})
 	go func() { // it may not come back

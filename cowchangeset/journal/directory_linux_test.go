@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // While the process has no descriptor left, a journal writes and prunes. It cannot begin
@@ -35,7 +37,7 @@ func TestNoDescriptors(t *testing.T) {
 		}
 		held = append(held, f)
 	}
-	wrote, pruned := seal("last", 0, 0).call(j), j.Prune(background, 5)
+	wrote, pruned := seal("last", 0, 0).Call(j), j.Prune(background, 5)
 	rotated := j.Rotate(background)
 	for _, f := range held {
 		f.Close()
@@ -76,8 +78,8 @@ func TestParentThatIsOnlySearched(t *testing.T) {
 
 // A file system without fsync of directories says so, and keeps its names as it can.
 func TestNoFsyncOfDirectories(t *testing.T) {
-	must(t, journal.Directory("/proc/self").Sync())
-	if err := journal.Directory(filepath.Join(t.TempDir(), "none")).Sync(); !errors.Is(err, os.ErrNotExist) {
+	must(t, folder.Directory{Path: "/proc/self"}.Sync())
+	if err := folder.SyncDir(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -91,19 +93,19 @@ func TestArchiveIsSynced(t *testing.T) {
 	tell(t, j, story())
 	tell(t, j, []step{seal("D", 0, 0), abort("D", "")})
 	must(t, j.Rotate(background))
-	must(t, start("last", 5, "D").call(j))
+	must(t, start("last", 5, "D").Call(j))
 	must(t, os.Chmod(store, 0o300)) // names can be made there, and not synced
 	asNobody(t, []string{path, store, first(path)}, func() {
 		if err := j.Prune(background, 5); !errors.Is(err, os.ErrPermission) {
 			t.Error(err)
 		}
 		must(t, os.Chmod(store, 0o700))
-		must(t, start("one more", 6, "last").call(j))
-		must(t, seal("last", 0, 0).call(j))
-		must(t, abort("last", "").call(j))
+		must(t, start("one more", 6, "last").Call(j))
+		must(t, seal("last", 0, 0).Call(j))
+		must(t, abort("last", "").Call(j))
 		must(t, j.Prune(background, 6))
 	})
-	if _, err := os.Stat(filepath.Join(store, journal.SegmentName(1))); err != nil {
+	if _, err := os.Stat(filepath.Join(store, journaltest.SegmentName(1))); err != nil {
 		t.Error(err)
 	}
 	must(t, j.Close())
@@ -134,12 +136,12 @@ func TestModeOfSegments(t *testing.T) {
 	path := newPath(t)
 	j := open[any](t, path)
 	stat := func(number int) *syscall.Stat_t {
-		info, err := os.Stat(filepath.Join(path, journal.SegmentName(number)))
+		info, err := os.Stat(filepath.Join(path, journaltest.SegmentName(number)))
 		must(t, err)
 		return info.Sys().(*syscall.Stat_t)
 	}
 	equal(t, stat(1).Mode&0o777, uint32(0o600))
-	must(t, start("A", 1, "").call(j))
+	must(t, start("A", 1, "").Call(j))
 	must(t, os.Chmod(first(path), 0o640))
 	group := os.Getgid()
 	if os.Getuid() == 0 {
@@ -148,7 +150,7 @@ func TestModeOfSegments(t *testing.T) {
 	}
 	for n := range 2 {
 		must(t, j.Rotate(background))
-		must(t, start("A"+strconv.Itoa(n), uint64(n+2), []string{"A", "A0"}[n]).call(j))
+		must(t, start("A"+strconv.Itoa(n), uint64(n+2), []string{"A", "A0"}[n]).Call(j))
 		equal(t, stat(n+2).Mode&0o777, uint32(0o640))
 		equal(t, stat(n+2).Gid, uint32(group))
 	}

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,24 +9,26 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // A rotation looks at the segment that it ends, by itself too, and takes the place of
 // no other.
 func TestRotateOverDamage(t *testing.T) {
 	for name, damage := range map[string]func(*memory){
-		"cut":     func(m *memory) { m.put(1, m.segment(1).data[:300]) },
-		"longer":  func(m *memory) { m.put(1, append(m.segment(1).data, '\n')) },
-		"gone":    func(m *memory) { delete(m.files, journal.SegmentName(1)) },
-		"another": func(m *memory) { m.put(2, []byte("somebody else's")) },
+		"cut":     func(m *memory) { m.Put(1, m.Segment(1).Data[:300]) },
+		"longer":  func(m *memory) { m.Put(1, append(m.Segment(1).Data, '\n')) },
+		"gone":    func(m *memory) { m.Delete(journaltest.SegmentName(1)) },
+		"another": func(m *memory) { m.Put(2, []byte("somebody else's")) },
 	} {
 		for _, o := range []journal.Options{{}, {SegmentSize: 1}} {
 			m := &memory{}
 			j := with(t, m, o)
-			must(t, start("A", 1, "").call(j))
+			must(t, start("A", 1, "").Call(j))
 			damage(m)
-			before := string(m.bytes())
-			again := seal("A", 0, 0).call // which begins a segment first, if they are small
+			before := string(m.Text())
+			again := seal("A", 0, 0).Call // which begins a segment first, if they are small
 			if o.SegmentSize == 0 {
 				again = func(j *journal.Journal[any]) error { return j.Rotate(background) }
 			}
@@ -35,8 +36,8 @@ func TestRotateOverDamage(t *testing.T) {
 			if !errors.Is(err, journal.ErrBroken) {
 				t.Errorf("%s, %d: %v", name, o.SegmentSize, err)
 			}
-			if name == "another" && !strings.Contains(string(m.bytes()), "somebody else's") {
-				t.Errorf("%s: %q became %q", name, before, m.bytes())
+			if name == "another" && !strings.Contains(string(m.Text()), "somebody else's") {
+				t.Errorf("%s: %q became %q", name, before, m.Text())
 			}
 			if err := j.Close(); !errors.Is(err, journal.ErrBroken) {
 				t.Errorf("%s: %v", name, err)
@@ -51,24 +52,24 @@ func TestRotateFails(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 500})
 	tell(t, j, story()[:2])
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if op == "create" {
 			return 0, errBoom
 		}
 		return 0, nil
 	}
 	for _, s := range story()[2:8] {
-		must(t, s.call(j))
+		must(t, s.Call(j))
 	}
 	if err := j.Rotate(background); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
 		t.Error(err)
 	}
-	equal(t, len(m.files), 1)
-	m.fault = nil
+	equal(t, len(m.Segments()), 1)
+	m.Fault = nil
 	for _, s := range story()[8:] {
-		must(t, s.call(j))
+		must(t, s.Call(j))
 	}
-	if len(m.files) < 2 {
+	if len(m.Segments()) < 2 {
 		t.Error("no segment has begun")
 	}
 	must(t, journalIs(m, load(t, j), nil))
@@ -82,7 +83,7 @@ func TestArchiveAway(t *testing.T) {
 	o := journal.Options{SegmentSize: 500, Archive: archive}
 	j, err := journal.Open[any](path, o)
 	must(t, err)
-	must(t, start("1", 1, "").call(j))
+	must(t, start("1", 1, "").Call(j))
 	for n := uint64(1); n < 20; n++ {
 		tell(t, j, finished(n))
 	}
@@ -129,19 +130,19 @@ func TestToldAgainAfterPrune(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, []step{start("A", 1, ""), start("B", 2, "A"), seal("A", 0, 0), abort("A", "why")})
-	if err := abort("none", "").call(j); !errors.Is(err, journal.ErrConflict) {
+	if err := abort("none", "").Call(j); !errors.Is(err, journal.ErrConflict) {
 		t.Error(err)
 	}
 	must(t, j.Prune(background, 2))
 	for range 2 {
-		size := len(m.bytes())
+		size := len(m.Text())
 		for _, s := range []step{seal("A", 0, 0), abort("A", "why"), applied("A", whole)} {
-			must(t, s.call(j))
+			must(t, s.Call(j))
 		}
-		if len(m.bytes()) != size {
+		if len(m.Text()) != size {
 			t.Error("it was written again")
 		}
-		if err := add("A", item(0, 1)).call(j); !errors.Is(err, journal.ErrConflict) {
+		if err := add("A", item(0, 1)).Call(j); !errors.Is(err, journal.ErrConflict) {
 			t.Error(err)
 		}
 		must(t, j.Close())
@@ -154,9 +155,9 @@ func TestAppendedIntoNothing(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, []step{start("A", 1, ""), add("A", item(0, 1))})
-	must(t, add("A", item(0, 1)).call(j))
-	delete(m.files, journal.SegmentName(1))
-	if err := add("A", item(0, 1)).call(j); !errors.Is(err, journal.ErrBroken) {
+	must(t, add("A", item(0, 1)).Call(j))
+	m.Delete(journaltest.SegmentName(1))
+	if err := add("A", item(0, 1)).Call(j); !errors.Is(err, journal.ErrBroken) {
 		t.Error(err)
 	}
 }
@@ -189,7 +190,7 @@ func TestPathsOfLinks(t *testing.T) {
 	real := filepath.Join(dir, "a", "b", "real")
 	up := dir + "/link/../real" // and not dir/real
 	j := open[any](t, up)
-	must(t, start("A", 1, "").call(j))
+	must(t, start("A", 1, "").Call(j))
 	must(t, j.Close())
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		t.Error(info, err)
@@ -199,37 +200,19 @@ func TestPathsOfLinks(t *testing.T) {
 		j = open[any](t, path)
 		equal(t, len(load(t, j)), 1)
 		must(t, j.Close())
-		r, err := journal.OpenReader[any](path, journal.Options{})
+		r, err := reader.Open[any](path, reader.Options{})
 		must(t, err)
-		equal(t, len(collect(t, r.Changesets(background))), 1)
+		equal(t, len(journaltest.Collect(t, r.Changesets(background))), 1)
 	}
 	for _, open := range []func(string) error{
-		func(path string) error { return second(journal.Open[any](path, journal.Options{})) },
-		func(path string) error { return second(journal.OpenReader[any](path, journal.Options{})) },
-		func(path string) error { return second(journal.Verify(path, journal.Anchor{})) },
+		func(path string) error { return journaltest.ErrorOf(journal.Open[any](path, journal.Options{})) },
+		func(path string) error { return journaltest.ErrorOf(reader.Open[any](path, reader.Options{})) },
+		func(path string) error { return journaltest.ErrorOf(reader.Verify(path, journal.Anchor{})) },
 	} {
-		if err := open(first(real)); err == nil || !strings.Contains(err.Error(), "name the one that the segments are in") {
+		if err := open(first(real)); err == nil || !strings.Contains(err.Error(), "name the one that the files are in") {
 			t.Error(err)
 		}
 	}
-}
-
-// Repair refuses the path of a segment in place of the journal's, and cuts nothing.
-func TestRepairSegment(t *testing.T) {
-	path := newPath(t)
-	j := open[any](t, path)
-	tell(t, j, story())
-	text, err := os.ReadFile(first(path))
-	must(t, err)
-	text[900] ^= 1
-	must(t, os.WriteFile(first(path), text, 0o600))
-	if c, err := journal.Repair(first(path)); err == nil || !strings.Contains(err.Error(), "name the one that the segments are in") {
-		t.Errorf("%v, %v", c, err)
-	}
-	if after, err := os.ReadFile(first(path)); err != nil || string(after) != string(text) {
-		t.Error("it was changed", err)
-	}
-	must(t, j.Close())
 }
 
 // An archive is another directory.
@@ -247,34 +230,12 @@ func TestRotateCannotLook(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, story()[:2])
-	m.shut = errBoom
+	m.Shut = errBoom
 	if err := j.Rotate(background); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
 		t.Error(err)
 	}
-	m.shut = nil
+	m.Shut = nil
 	tell(t, j, story()[2:4])
 	must(t, j.Rotate(background))
-	equal(t, len(m.files), 2)
+	equal(t, len(m.Segments()), 2)
 }
-
-// A context that panics while a Reader reads leaves no file open.
-func TestReaderHostileContext(t *testing.T) {
-	m, _ := segmented(t)
-	r := reader(t, m)
-	for range r.Changesets(background) {
-		break
-	}
-	func() {
-		defer func() { _ = recover() }()
-		for range r.Changesets(panickingContext{background}) {
-			t.Error("it has not panicked")
-		}
-	}()
-	if !m.closed() {
-		t.Error("files are open")
-	}
-}
-
-type panickingContext struct{ context.Context }
-
-func (panickingContext) Err() error { panic(errBoom) }

@@ -3,8 +3,8 @@ package journal
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 )
 
 // Compare errors with errors.Is.
@@ -30,56 +30,15 @@ var (
 	ErrBroken = errors.New("journal: broken")
 
 	// ErrNotFound: the journal has no such changeset, or it was pruned.
-	ErrNotFound = errors.New("journal: no such changeset")
+	ErrNotFound = chain.ErrNotFound
 
-	// ErrRewound: lines that a Reader has read are no longer in the journal, since a
-	// failed write was taken back, or the journal was repaired. Begin again after a line
-	// that is known to be there.
-	ErrRewound = errors.New("journal: lines that were read were taken back")
+	// ErrDropped: the line is in a segment that was dropped, or archived.
+	ErrDropped = chain.ErrDropped
 )
 
-// errNoSegments: there is no journal, where there must be one.
-var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
-
-// errNoDirectory: a path is perhaps that of a segment, and not of the journal.
-var errNoDirectory = errors.New("it is no directory: name the one that the segments are in")
-
-// needContext panics if a method is called with a nil context.
-func needContext(ctx context.Context, method string) {
+// NeedContext panics if a method is called with a nil context.
+func NeedContext(ctx context.Context, method string) {
 	if ctx == nil {
 		panic("journal: " + method + " called with a nil context")
 	}
 }
-
-// CorruptError says at which place a journal is not as it was written.
-type CorruptError struct {
-	File   string // the segment; empty if the reader has no name
-	Line   int    // in the journal, whose first line is 1
-	Offset int64  // of the line's first byte, in the file; everything before it is good
-	Reason string
-}
-
-// Error names the place and the reason.
-func (e *CorruptError) Error() string {
-	if e.File == "" {
-		return fmt.Sprintf("journal: corrupt at line %d (byte %d): %s", e.Line, e.Offset, e.Reason)
-	}
-	return fmt.Sprintf("journal: corrupt at line %d (byte %d of %s): %s", e.Line, e.Offset, e.File, e.Reason)
-}
-
-// DecodeError names an entry that could not be decoded. An Options.Upcast can fix it.
-type DecodeError struct {
-	Journal     string // the path
-	Line        int
-	ChangesetID string
-	Seq         uint64
-	Err         error
-}
-
-// Error names the entry and the reason.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("journal: %s, line %d: entry %d of changeset %q: %v", e.Journal, e.Line, e.Seq, e.ChangesetID, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *DecodeError) Unwrap() error { return e.Err }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/folder/foldertest"
 )
 
 // failAt makes the n-th operation that changes something fail, and no other. If it is a write,
@@ -16,10 +18,10 @@ import (
 func failAt(m *memory, n, done int, short bool, also string) {
 	err := errBoom
 	if short {
-		err = errShort
+		err = foldertest.ErrShort
 	}
 	failed := false
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if op == "check" {
 			return 0, nil
 		}
@@ -53,7 +55,7 @@ func everyFault(t *testing.T, o journal.Options) {
 	good := &memory{}
 	j := with(t, good, o)
 	states := tell(t, j, calls)
-	total := good.changes()
+	total := good.Changes()
 
 	faults := 0
 	for n := range total {
@@ -66,38 +68,38 @@ func everyFault(t *testing.T, o journal.Options) {
 					name := fmt.Sprintf("operation %d, %d bytes done, short %v, also %q", n, done, short, also)
 					m := &memory{}
 					failAt(m, n, done, short, also)
-					j, err := journal.OpenOn[any](m, o)
+					j, err := journaltest.Open[any](m, o)
 					for err != nil {
 						faults++
-						j, err = journal.OpenOn[any](m, o)
+						j, err = journaltest.Open[any](m, o)
 					}
 					for i, s := range calls {
-						err := s.call(j)
+						err := s.Call(j)
 						for err != nil {
 							faults++
 							if !errors.Is(err, errBoom) && !(short && strings.Contains(err.Error(), "short write")) {
-								t.Fatalf("%s: %s: %v", name, s.name, err)
+								t.Fatalf("%s: %s: %v", name, s.Name, err)
 							}
 							if errors.Is(err, journal.ErrBroken) {
 								checkBroken(t, j, err)
-								m.fault = nil
+								m.Fault = nil
 								must(t, journalIs(m, states[i], states[i+1]))
 								j = with(t, m, o)
 							} else {
-								if !strings.HasPrefix(s.name, "prune") { // which is, though its segments could not be removed
+								if !strings.HasPrefix(s.Name, "prune") { // which is, though its segments could not be removed
 									equal(t, load(t, j), states[i])
 								}
 								must(t, journalIs(m, states[i], states[i+1]))
 							}
-							err = s.call(j)
+							err = s.Call(j)
 						}
 					}
 					equal(t, load(t, j), states[len(states)-1])
 					must(t, j.Close())
 					if o.SegmentSize != 0 { // a segment may have begun later
 						must(t, journalIs(m, states[len(states)-1], nil))
-					} else if !bytes.Equal(m.bytes(), good.bytes()) {
-						t.Fatalf("%s: the segments have\n%s\nand not\n%s", name, m.bytes(), good.bytes())
+					} else if !bytes.Equal(m.Text(), good.Text()) {
+						t.Fatalf("%s: the segments have\n%s\nand not\n%s", name, m.Text(), good.Text())
 					}
 				}
 			}
@@ -111,12 +113,12 @@ func everyFault(t *testing.T, o journal.Options) {
 // journalIs checks, without changing the file, that it has one of two states,
 // the second only if it is not nil.
 func journalIs(m *memory, one, other []saved) error {
-	c := m.clone()
-	j, err := journal.OpenOn[any](c, journal.Options{})
+	c := m.Clone()
+	j, err := journaltest.Open[any](c, journal.Options{})
 	if err != nil {
 		return err
 	}
-	got, err := everything(j)
+	got, err := journaltest.Everything(j)
 	if err != nil {
 		return err
 	}
@@ -130,8 +132,8 @@ func journalIs(m *memory, one, other []saved) error {
 func checkBroken(t *testing.T, j *journal.Journal[any], first error) {
 	t.Helper()
 	for _, s := range story() {
-		if err := s.call(j); err != first {
-			t.Fatalf("%s: %v, want %v", s.name, err, first)
+		if err := s.Call(j); err != first {
+			t.Fatalf("%s: %v, want %v", s.Name, err, first)
 		}
 	}
 	if err := j.Sync(background); err != first {
@@ -156,20 +158,20 @@ func TestDiskFull(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, story()[:1])
-	size := len(m.bytes())
+	size := len(m.Text())
 	full := true
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if full && op == "write" {
 			return 90, errBoom
 		}
 		return 0, nil
 	}
 	for range 3 {
-		if err := story()[1].call(j); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
+		if err := story()[1].Call(j); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
 			t.Error(err)
 		}
-		if len(m.bytes()) != size {
-			t.Errorf("%d bytes were left", len(m.bytes())-size)
+		if len(m.Text()) != size {
+			t.Errorf("%d bytes were left", len(m.Text())-size)
 		}
 	}
 	full = false
@@ -180,11 +182,11 @@ func TestDiskFull(t *testing.T) {
 // With SyncNever, only Sync and Close call fsync, if there is anything new.
 func TestSyncNever(t *testing.T) {
 	m := &memory{}
-	j, err := journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
+	j, err := journaltest.Open[any](m, journal.Options{Sync: journal.SyncNever})
 	must(t, err)
 	want := func(n int) {
 		t.Helper()
-		if got := m.count("sync"); got != n {
+		if got := m.Count("sync"); got != n {
 			t.Errorf("%d fsyncs, want %d", got, n)
 		}
 	}
@@ -195,7 +197,7 @@ func TestSyncNever(t *testing.T) {
 	want(1)
 	must(t, j.Sync(background))
 	want(2)
-	if !m.durable() {
+	if !m.Durable() {
 		t.Error("not all was synced")
 	}
 	must(t, j.Sync(background))
@@ -203,10 +205,10 @@ func TestSyncNever(t *testing.T) {
 	must(t, j.Close())
 	want(2)
 
-	j, err = journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
+	j, err = journaltest.Open[any](m, journal.Options{Sync: journal.SyncNever})
 	must(t, err)
 	want(3) // what the process before had not synced
-	must(t, add("D", item(0, "x")).call(j))
+	must(t, add("D", item(0, "x")).Call(j))
 	must(t, j.Close())
 	want(4)
 }
@@ -218,10 +220,10 @@ func TestSyncFails(t *testing.T) {
 		(*journal.Journal[any]).Close,
 	} {
 		m := &memory{}
-		j, err := journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
+		j, err := journaltest.Open[any](m, journal.Options{Sync: journal.SyncNever})
 		must(t, err)
 		tell(t, j, story())
-		m.fault = func(op string) (int, error) {
+		m.Fault = func(op string) (int, error) {
 			if op == "sync" {
 				return 0, errBoom
 			}
@@ -246,12 +248,12 @@ func TestOpenFails(t *testing.T) {
 	for n := range 4 { // open to write, remove the torn tail, fsync, fsync of the folder
 		m := holding(append(bytes.Clone(text), "{"...))
 		failAt(m, n, 0, false, "")
-		if _, err := journal.OpenOn[any](m, journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {
+		if _, err := journaltest.Open[any](m, journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {
 			t.Errorf("operation %d: %v", n, err)
 		}
 		equal(t, load(t, on(t, m)), states[len(states)-1])
-		if !bytes.Equal(m.bytes(), text) {
-			t.Errorf("operation %d: the file has %s", n, m.bytes())
+		if !bytes.Equal(m.Text(), text) {
+			t.Errorf("operation %d: the file has %s", n, m.Text())
 		}
 	}
 }
@@ -264,14 +266,14 @@ func TestFailedWriteStaysGone(t *testing.T) {
 		j := on(t, m)
 		states := tell(t, j, story())
 		var ops []string
-		m.fault = func(op string) (int, error) {
+		m.Fault = func(op string) (int, error) {
 			ops = append(ops, op)
 			if op == "write" || op == fails {
 				return 1 << 20, errBoom
 			}
 			return 0, nil
 		}
-		err := add("D", item(0, "x")).call(j)
+		err := add("D", item(0, "x")).Call(j)
 		if !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) != (fails != "") {
 			t.Errorf("Append = %v, when %q fails", err, fails)
 		}
@@ -290,14 +292,14 @@ func TestFailedWriteStaysGone(t *testing.T) {
 // it afterwards.
 func TestRenamedNevertheless(t *testing.T) {
 	m := &lossy{memory: &memory{}}
-	j, err := journal.OpenOn[any](m, journal.Options{})
+	j, err := journaltest.Open[any](m, journal.Options{})
 	must(t, err)
 	states := tell(t, j, story())
 	m.lost = true
 	if err := j.Rotate(background); !errors.Is(err, journal.ErrBroken) || !errors.Is(err, errBoom) {
 		t.Errorf("Rotate = %v", err)
 	}
-	if err := add("D", item(0, "x")).call(j); !errors.Is(err, journal.ErrBroken) {
+	if err := add("D", item(0, "x")).Call(j); !errors.Is(err, journal.ErrBroken) {
 		t.Errorf("Append = %v", err)
 	}
 	must(t, journalIs(m.memory, states[len(states)-1], nil))
@@ -324,7 +326,7 @@ func TestKnownBesideFailedWrite(t *testing.T) {
 	tell(t, j, story())
 	writing, next := make(chan bool), make(chan bool)
 	writes := 0
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		switch op {
 		case "write":
 			if writes++; writes == 1 {
@@ -342,9 +344,9 @@ func TestKnownBesideFailedWrite(t *testing.T) {
 	}
 	errs := make(chan error, 3)
 	call := func(s step) {
-		waiting := j.Waiting()
-		go func() { errs <- s.call(j) }()
-		for s.name != "append \"D\"" && j.Waiting() == waiting {
+		waiting := j.Stats().Waiting
+		go func() { errs <- s.Call(j) }()
+		for s.Name != "append \"D\"" && j.Stats().Waiting == waiting {
 			runtime.Gosched()
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // A file is made for its owner only, has a header, and is found again.
@@ -26,7 +28,7 @@ func TestFile(t *testing.T) {
 	}
 	text, err := os.ReadFile(first(path))
 	must(t, err)
-	if want := strings.Replace(string(journal.Header()), `"journal":"test"`, `"journal":"`+j.Identity()+`"`, 1); !strings.HasPrefix(string(text), want[:strings.Index(want, `,"hash":`)]) || len(j.Identity()) < 20 {
+	if want := strings.Replace(string(journaltest.FirstLine()), `"journal":"test"`, `"journal":"`+j.Identity()+`"`, 1); !strings.HasPrefix(string(text), want[:strings.Index(want, `,"hash":`)]) || len(j.Identity()) < 20 {
 		t.Errorf("%s", text)
 	}
 	states := tell(t, j, story())
@@ -41,16 +43,16 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func verify(path string) (journal.Report, error) { return journal.Verify(path, journal.Anchor{}) }
+func verify(path string) (reader.Report, error) { return reader.Verify(path, journal.Anchor{}) }
 
 // first returns the path of a journal's first segment.
-func first(path string) string { return filepath.Join(path, journal.SegmentName(1)) }
+func first(path string) string { return filepath.Join(path, journaltest.SegmentName(1)) }
 
 // A file is open once at a time.
 func TestTwoOpens(t *testing.T) {
 	path := newPath(t)
 	j := open[any](t, path)
-	must(t, start("A", 1, "").call(j))
+	must(t, start("A", 1, "").Call(j))
 	before, _ := os.ReadFile(first(path))
 	if _, err := journal.Open[any](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
@@ -58,7 +60,7 @@ func TestTwoOpens(t *testing.T) {
 	if after, _ := os.ReadFile(first(path)); !bytes.Equal(before, after) {
 		t.Error("the file has changed")
 	}
-	must(t, seal("A", 0, 0).call(j))
+	must(t, seal("A", 0, 0).Call(j))
 	must(t, j.Close())
 	must(t, open[any](t, path).Close())
 }
@@ -73,7 +75,7 @@ func TestNoJournal(t *testing.T) {
 	if _, err := journal.Open[any](filepath.Join(dir, "none", "x"), journal.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
-	if _, err := journal.Open[any](os.DevNull, journal.Options{}); err == nil || !strings.Contains(err.Error(), "it is no directory") {
+	if _, err := journal.Open[any](os.DevNull, journal.Options{}); err == nil || !strings.Contains(err.Error(), "is no directory") {
 		t.Errorf("a device: %v", err)
 	}
 	path := filepath.Join(dir, "unwanted")
@@ -83,7 +85,7 @@ func TestNoJournal(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("bad options have made a file")
 	}
-	h := string(journal.Header())
+	h := string(journaltest.FirstLine())
 	for _, text := range []string{
 		"", "hello", "hello\n", "\n", "{}\n", "{\"a\":\"b\"}\n", "\x00", strings.Repeat("\x00", 4096), h[:40] + "x", h[1:], h[:40] + "\n", " " + h,
 		strings.Replace(h, `"format":1`, `"format":3`, 1), `{"line":1}`, h[:len(h)-9], h + "\n", h + h,
@@ -108,7 +110,7 @@ func TestNoJournal(t *testing.T) {
 // A file of a later version says so.
 func TestOtherFormat(t *testing.T) {
 	text := chain(`{"line":1,"op":"journal","format":3,"prev":"` + strings.Repeat("0", 64) + `"`)
-	_, err := journal.OpenOn[any](holding(text), journal.Options{})
+	_, err := journaltest.Open[any](holding(text), journal.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the file has format 3, and not 1") {
 		t.Error(err)
 	}
@@ -122,8 +124,8 @@ func TestHugeLines(t *testing.T) {
 	must(t, err)
 	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))
 	huge := strings.Repeat("0123456789abcde\n", 1<<20) // 16 MiB, and more once encoded
-	must(t, j.Append(background, "A", entries(0, huge, "small")))
-	must(t, j.Append(background, "A", entries(2, "after")))
+	must(t, j.Append(background, "A", journaltest.Entries(0, huge, "small")))
+	must(t, j.Append(background, "A", journaltest.Entries(2, "after")))
 	if n := j.Buffer(); n > 1<<20 {
 		t.Errorf("%d bytes are kept", n)
 	}
@@ -141,4 +143,25 @@ func TestHugeLines(t *testing.T) {
 		t.Errorf("%d entries, %d recovered", len(got[0].Entries), j.Recovered())
 	}
 	must(t, j.Close())
+}
+
+// Directories that nobody has made a journal of: a volume has entries of its own.
+func TestFreshVolume(t *testing.T) {
+	for _, entry := range []string{"lost+found", ".snapshot", ".DS_Store", "..Data"} {
+		dir := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(dir, entry), 0o700))
+		j := open[any](t, dir)
+		tell(t, j, story())
+		must(t, j.Close())
+		must(t, open[any](t, dir).Close())
+		if _, err := os.Stat(filepath.Join(dir, entry)); err != nil {
+			t.Error(err)
+		}
+	}
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "data.db"), nil, 0o600))
+	if _, err := journal.Open[any](dir, journal.Options{}); err == nil {
+		t.Error("a directory of something else was opened")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // FuzzOpen opens bytes, as they are and as the lines of a file whose numbers and
@@ -17,21 +18,21 @@ import (
 // it again changes nothing; what it does not accept is as it was.
 func FuzzOpen(f *testing.F) {
 	m := &memory{}
-	j, err := journal.OpenOn[any](m, journal.Options{})
+	j, err := journaltest.Open[any](m, journal.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, s := range story() {
-		if err := s.call(j); err != nil {
+		if err := s.Call(j); err != nil {
 			f.Fatal(err)
 		}
 	}
-	f.Add(m.bytes())
-	f.Add(m.bytes()[:len(m.bytes())-9])
-	f.Add(m.bytes()[:len(m.bytes())-1])
+	f.Add(m.Text())
+	f.Add(m.Text()[:len(m.Text())-9])
+	f.Add(m.Text()[:len(m.Text())-1])
 	f.Add([]byte{})
 	var inner []string
-	for line := range bytes.Lines(m.bytes()) {
+	for line := range bytes.Lines(m.Text()) {
 		_, rest, _ := bytes.Cut(line, []byte(`,`))
 		inner = append(inner, string(rest[:bytes.LastIndex(rest, []byte(`,"prev":`))]))
 	}
@@ -47,7 +48,7 @@ func FuzzOpen(f *testing.F) {
 
 // chained makes a file of lines that have neither number nor hashes.
 func chained(text []byte) []byte {
-	header, _, _ := strings.Cut(string(journal.Header()), `,"hash":`)
+	header, _, _ := strings.Cut(string(journaltest.FirstLine()), `,"hash":`)
 	bodies := []string{header}
 	for line := range bytes.SplitSeq(text, []byte("\n")) {
 		prev := sha256.Sum256([]byte(bodies[len(bodies)-1]))
@@ -59,7 +60,7 @@ func chained(text []byte) []byte {
 func tryOpen(t *testing.T, text []byte) {
 	report, verdict := verifyText(text)
 	m := holding(slices.Clone(text))
-	j, err := journal.OpenOn[any](m, journal.Options{})
+	j, err := journaltest.Open[any](m, journal.Options{})
 	if (err == nil) != (verdict == nil) && len(text) > 0 {
 		t.Fatalf("Open: %v, Verify: %v", err, verdict)
 	}
@@ -68,12 +69,12 @@ func tryOpen(t *testing.T, text []byte) {
 		if !errors.As(err, &corrupt) || len(text) > 0 && (!errors.As(verdict, &same) || corrupt.Line != same.Line || corrupt.Offset != same.Offset || corrupt.Reason != same.Reason) {
 			t.Fatalf("Open: %v, Verify: %v", err, verdict)
 		}
-		if corrupt.Line != report.Last.Line+1 || corrupt.Offset != report.Bytes || !bytes.Equal(m.bytes(), text) {
-			t.Errorf("%v, after %+v, of %q, now %q", err, report, text, m.bytes())
+		if corrupt.Line != report.Last.Line+1 || corrupt.Offset != report.Bytes || !bytes.Equal(m.Text(), text) {
+			t.Errorf("%v, after %+v, of %q, now %q", err, report, text, m.Text())
 		}
 		return
 	}
-	opened := m.segment(1).data
+	opened := m.Segment(1).Data
 	if j.Recovered() != report.Torn || int64(len(opened)) != report.Bytes || !bytes.HasPrefix(append(text, '\n'), opened) && report.Torn == 0 {
 		t.Errorf("%q became %q, recovered %d: %+v", text, opened, j.Recovered(), report)
 	}
@@ -82,21 +83,21 @@ func tryOpen(t *testing.T, text []byte) {
 		t.Errorf("%d changesets: %+v", len(all), report)
 	}
 	must(t, j.Close())
-	opened = m.bytes()
+	opened = m.Text()
 	report, err = verifyText(opened)
 	if err != nil || report.Torn != 0 || report.Bytes != int64(len(opened)) {
 		t.Errorf("after Open: %+v, %v", report, err)
 	}
 	again := on(t, m)
-	if again.Recovered() != 0 || !bytes.Equal(m.bytes(), opened) {
-		t.Errorf("opened again, %q became %q", opened, m.bytes())
+	if again.Recovered() != 0 || !bytes.Equal(m.Text(), opened) {
+		t.Errorf("opened again, %q became %q", opened, m.Text())
 	}
 	equal(t, load(t, again), all)
 	for _, s := range all { // what it has, it takes again, and writes nothing
 		must(t, again.Start(background, s.Header))
 		must(t, again.Append(background, s.ID, s.Entries))
 	}
-	if !bytes.Equal(m.bytes(), opened) {
-		t.Errorf("told again, %q became %q", opened, m.bytes())
+	if !bytes.Equal(m.Text(), opened) {
+		t.Errorf("told again, %q became %q", opened, m.Text())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // gate lets operations of a kind through one by one, once shut.
@@ -21,7 +22,7 @@ type gate struct {
 	next chan error // what the operation returns
 }
 
-func (g *gate) fault(op string) (int, error) {
+func (g *gate) Fault(op string) (int, error) {
 	if op != g.op || !g.shut {
 		return 0, nil
 	}
@@ -32,7 +33,7 @@ func (g *gate) fault(op string) (int, error) {
 func gated(t *testing.T, op string, n int) (*journal.Journal[any], *memory, *gate) {
 	m := &memory{}
 	g := &gate{op: op, next: make(chan error)}
-	m.fault = g.fault
+	m.Fault = g.Fault
 	j := on(t, m)
 	for i := range n {
 		previous := ""
@@ -61,15 +62,15 @@ func appends(ctx context.Context, j *journal.Journal[any], from, to int) chan er
 func TestGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, m, g := gated(t, "sync", 20)
-		writes, syncs := m.count("write"), m.count("sync")
+		writes, syncs := m.Count("write"), m.Count("sync")
 		first := appends(background, j, 1, 1)
 		others := appends(background, j, 2, 20)
-		if n := j.Waiting(); n != 19 || len(first)+len(others) != 0 {
+		if n := j.Stats().Waiting; n != 19 || len(first)+len(others) != 0 {
 			t.Fatalf("%d wait", n)
 		}
 		g.next <- nil
 		synctest.Wait()
-		if len(first) != 1 || len(others) != 0 || j.Waiting() != 0 {
+		if len(first) != 1 || len(others) != 0 || j.Stats().Waiting != 0 {
 			t.Fatalf("%d and %d have returned", len(first), len(others))
 		}
 		g.next <- nil
@@ -78,13 +79,13 @@ func TestGroup(t *testing.T) {
 			must(t, <-others)
 		}
 		must(t, <-first)
-		if w, s := m.count("write")-writes, m.count("sync")-syncs; w != 2 || s != 2 {
+		if w, s := m.Count("write")-writes, m.Count("sync")-syncs; w != 2 || s != 2 {
 			t.Errorf("%d writes and %d fsyncs for 20 calls", w, s)
 		}
 		for i, s := range load(t, j) {
 			equal(t, s.Entries, []entry{item(0, "x")})
-			at := bytes.Index(m.bytes(), fmt.Appendf(nil, `"append","id":"%d"`, i+1))
-			if i > 0 && at < bytes.Index(m.bytes(), fmt.Appendf(nil, `"append","id":"%d"`, i)) {
+			at := bytes.Index(m.Text(), fmt.Appendf(nil, `"append","id":"%d"`, i+1))
+			if i > 0 && at < bytes.Index(m.Text(), fmt.Appendf(nil, `"append","id":"%d"`, i)) {
 				t.Errorf("the line of %d is not in order", i+1)
 			}
 		}
@@ -105,7 +106,7 @@ func TestGroupFails(t *testing.T) {
 			synctest.Wait()
 			must(t, <-first)
 			later := appends(background, j, 9, 9)
-			size := len(m.bytes())
+			size := len(m.Text())
 			g.next <- errBoom
 			synctest.Wait()
 			for range 7 {
@@ -122,8 +123,8 @@ func TestGroupFails(t *testing.T) {
 			}
 			g.next <- nil
 			must(t, <-later)
-			if !bytes.Contains(m.bytes()[size:], []byte(`"append","id":"9"`)) {
-				t.Errorf("%s", m.bytes()[size:])
+			if !bytes.Contains(m.Text()[size:], []byte(`"append","id":"9"`)) {
+				t.Errorf("%s", m.Text()[size:])
 			}
 			must(t, journalIs(m, load(t, j), nil))
 			for i, s := range load(t, j) {
@@ -153,8 +154,8 @@ func TestLeave(t *testing.T) {
 		if err := <-gone2; err != errBoom {
 			t.Error(err)
 		}
-		if j.Waiting() != 1 || len(first) != 0 {
-			t.Errorf("%d wait", j.Waiting())
+		if j.Stats().Waiting != 1 || len(first) != 0 {
+			t.Errorf("%d wait", j.Stats().Waiting)
 		}
 		g.next <- nil
 		must(t, <-first)
@@ -260,7 +261,7 @@ func TestCloseWaits(t *testing.T) {
 		closed := make(chan error, 2)
 		go func() { closed <- j.Close() }()
 		synctest.Wait()
-		if len(closed) != 0 || m.closed() {
+		if len(closed) != 0 || m.Closed() {
 			t.Fatal("Close did not wait")
 		}
 		if err := j.Close(); err != journal.ErrClosed {
@@ -280,7 +281,7 @@ func TestCloseWaits(t *testing.T) {
 		if err := j.Seal(background, "1", cowchangeset.Manifest{Len: 1}); err != journal.ErrClosed {
 			t.Error(err)
 		}
-		if !m.closed() {
+		if !m.Closed() {
 			t.Error("the file is open")
 		}
 	})
@@ -312,7 +313,7 @@ func TestMisuse(t *testing.T) {
 		for range 3 {
 			must(t, <-appended)
 		}
-		report, err := journal.VerifyOn(m, journal.Anchor{})
+		report, err := journaltest.Verify(m, journal.Anchor{})
 		must(t, err)
 		if report.Lines != 6 || report.Entries != 3 || report.Changesets != 3 {
 			t.Errorf("%+v", report)
@@ -324,7 +325,7 @@ func TestMisuse(t *testing.T) {
 func TestLargeGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, m, g := gated(t, "sync", 6)
-		writes := m.count("write")
+		writes := m.Count("write")
 		first := appends(background, j, 1, 1)
 		big := make(chan error, 5)
 		for i, size := range []int{3 << 20, 600 << 10, 300 << 10, 600 << 10, 1} {
@@ -334,7 +335,7 @@ func TestLargeGroup(t *testing.T) {
 		for i, waiting := range []int{4, 2, 0} { // the first alone, then two, and then two
 			g.next <- nil
 			synctest.Wait()
-			if n := j.Waiting(); n != waiting {
+			if n := j.Stats().Waiting; n != waiting {
 				t.Errorf("%d wait in round %d, want %d", n, i, waiting)
 			}
 		}
@@ -343,7 +344,7 @@ func TestLargeGroup(t *testing.T) {
 		for range 5 {
 			must(t, <-big)
 		}
-		if n := m.count("write") - writes; n != 4 {
+		if n := m.Count("write") - writes; n != 4 {
 			t.Errorf("%d writes", n)
 		}
 	})

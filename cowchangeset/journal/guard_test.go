@@ -50,16 +50,16 @@ func TestSomebodyElse(t *testing.T) {
 			path := newPath(t)
 			j, err := journal.Open[any](path, o)
 			must(t, err)
-			must(t, start("A", 1, "").call(j))
-			must(t, add("A", item(0, "before")).call(j))
+			must(t, start("A", 1, "").Call(j))
+			must(t, add("A", item(0, "before")).Call(j))
 			must(t, change(path))
-			broken := add("A", item(1, "after")).call(j)
+			broken := add("A", item(1, "after")).Call(j)
 			if !errors.Is(broken, journal.ErrBroken) || !strings.Contains(broken.Error(), "somebody else has changed its files") {
 				t.Errorf("%s: %v", name, broken)
 			}
 			for _, s := range story() {
-				if err := s.call(j); err != broken {
-					t.Errorf("%s: %s: %v", name, s.name, err)
+				if err := s.Call(j); err != broken {
+					t.Errorf("%s: %s: %v", name, s.Name, err)
 				}
 			}
 			if err := j.Close(); err != broken {
@@ -81,7 +81,7 @@ func appendTo(path, text string) error {
 // What is seen only by a call that is known already, by a Sync and by Close.
 func TestSomebodyElseUnnoticed(t *testing.T) {
 	for name, call := range map[string]func(*journal.Journal[any]) error{
-		"told again": start("A", 1, "").call,
+		"told again": start("A", 1, "").Call,
 		"Sync":       func(j *journal.Journal[any]) error { return j.Sync(background) },
 		"Prune":      func(j *journal.Journal[any]) error { return j.Prune(background, 1) },
 		"Rotate":     func(j *journal.Journal[any]) error { return j.Rotate(background) },
@@ -89,8 +89,8 @@ func TestSomebodyElseUnnoticed(t *testing.T) {
 	} {
 		m := &memory{}
 		j := with(t, m, journal.Options{Sync: journal.SyncNever})
-		must(t, start("A", 1, "").call(j))
-		m.put(1, m.segment(1).data[:300])
+		must(t, start("A", 1, "").Call(j))
+		m.Put(1, m.Segment(1).Data[:300])
 		if err := call(j); !errors.Is(err, journal.ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -107,10 +107,10 @@ func TestPaths(t *testing.T) {
 	for _, path := range []string{"one", "link/two", "./link/../three", filepath.Join(dir, "link", "four")} {
 		j, err := journal.Open[any](path, journal.Options{SegmentSize: 300})
 		must(t, err)
-		must(t, start("A", 1, "").call(j))
+		must(t, start("A", 1, "").Call(j))
 		t.Chdir(t.TempDir())
-		must(t, seal("A", 0, 0).call(j))
-		must(t, abort("A", "").call(j))
+		must(t, seal("A", 0, 0).Call(j))
+		must(t, abort("A", "").Call(j))
 		equal(t, len(load(t, j)), 1)
 		must(t, j.Close())
 		t.Chdir(dir)
@@ -163,19 +163,19 @@ func TestCloseWaitsForTheWriter(t *testing.T) {
 			closed := make(chan error, 1)
 			go func() { closed <- j.Close() }()
 			synctest.Wait()
-			if len(closed) != 0 || m.closed() {
+			if len(closed) != 0 || m.Closed() {
 				t.Fatalf("%s: Close did not wait", op)
 			}
-			size := len(m.bytes())
+			size := len(m.Text())
 			g.shut = false
 			g.next <- nil
 			must(t, <-first)
 			must(t, <-closed)
-			if !m.closed() || op == "write" && len(m.bytes()) == size {
+			if !m.Closed() || op == "write" && len(m.Text()) == size {
 				t.Errorf("%s: closed before it was written", op)
 			}
-			j = on(t, &memory{files: m.files})
-			if got := load(t, j); !bytes.Contains(m.bytes(), []byte(`"append","id":"1"`)) || len(got[0].Entries) != 1 {
+			j = on(t, m.Clone())
+			if got := load(t, j); !bytes.Contains(m.Text(), []byte(`"append","id":"1"`)) || len(got[0].Entries) != 1 {
 				t.Errorf("%s: %v", op, got)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -20,7 +21,7 @@ import (
 // ErrBroken it may have left something: open the journal again to know.
 type Journal[E any] struct {
 	_      atomics.NoCopy
-	values values[E]
+	values chain.Values[E]
 	log    log
 }
 
@@ -32,8 +33,6 @@ var (
 	_ cowchangeset.Pruner         = (*Journal[int])(nil)
 )
 
-const allApplied = cowchangeset.AllApplied
-
 // Start writes that the changeset exists. Its ordinal is the next one, or that of the
 // latest changeset if only its Start was written: then the new changeset replaces that.
 // The ID must be UTF-8 and not empty. Start panics if ctx is nil.
@@ -41,7 +40,7 @@ const allApplied = cowchangeset.AllApplied
 // Start is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
-	return j.tell(ctx, "Start", &line{op: opStart, id: h.ID, ordinal: h.Ordinal, previous: h.Previous})
+	return j.tell(ctx, "Start", &chain.Line{Op: chain.OpStart, ID: h.ID, Ordinal: h.Ordinal, Previous: h.Previous})
 }
 
 // Append writes entries of a changeset, in one line: all of them survive a crash or
@@ -52,7 +51,7 @@ func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 // Append is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchangeset.Entry[E]) error {
-	needContext(ctx, "Append")
+	NeedContext(ctx, "Append")
 	last, some, err := j.log.last(id)
 	if err != nil {
 		return err
@@ -63,11 +62,34 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 	if len(entries) == 0 {
 		return j.log.do(ctx, new(call)) // which checks that they are still there
 	}
-	l := &line{op: opAppend, id: id, count: uint64(len(entries)), first: entries[0].Seq, last: entries[len(entries)-1].Seq}
-	if l.entries, err = j.values.encodeAll(id, entries); err != nil {
+	l := &chain.Line{Op: chain.OpAppend, ID: id, Count: uint64(len(entries)), First: entries[0].Seq, Last: entries[len(entries)-1].Seq}
+	if l.Entries, err = j.encode(id, entries); err != nil {
 		return err
 	}
 	return j.log.do(ctx, &call{line: l}) // LP(Append): in log.settle
+}
+
+// encode returns entries as they are in a line.
+func (j *Journal[E]) encode(id string, entries []cowchangeset.Entry[E]) ([]byte, error) {
+	var b []byte
+	var buf bytes.Buffer
+	for i, e := range entries {
+		if i > 0 {
+			if last := entries[i-1].Seq; e.Seq <= last {
+				return nil, fmt.Errorf("%w: append to changeset %q: %s", ErrConflict, id, chain.OutOfOrder(e.Seq, last))
+			}
+			b = append(b, ',')
+		}
+		if e.Seq >= chain.MaxSeq {
+			return nil, fmt.Errorf("%w: append to changeset %q: seq %d is beyond what a changeset can have", ErrConflict, id, e.Seq)
+		}
+		text, err := j.values.Encode(&buf, e.Value)
+		if err != nil {
+			return nil, fmt.Errorf("journal: entry %d of changeset %q: %w", e.Seq, id, err)
+		}
+		b = chain.AppendEntry(b, e.Seq, text)
+	}
+	return b, nil
 }
 
 // Seal writes that the changeset is complete. It fails with ErrConflict if the manifest
@@ -76,7 +98,7 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 // Seal is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
 // It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest) error {
-	return j.tell(ctx, "Seal", &line{op: opSeal, id: id, count: uint64(m.Len), last: m.Last})
+	return j.tell(ctx, "Seal", &chain.Line{Op: chain.OpSeal, ID: id, Count: uint64(m.Len), Last: m.Last})
 }
 
 // Abort writes that the changeset, which is sealed, will not be applied, and why.
@@ -85,7 +107,7 @@ func (j *Journal[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifes
 // Abort is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Abort(ctx context.Context, id, reason string) error {
-	return j.tell(ctx, "Abort", &line{op: opAbort, id: id, reason: textual(reason)})
+	return j.tell(ctx, "Abort", &chain.Line{Op: chain.OpAbort, ID: id, Reason: chain.Textual(reason)})
 }
 
 // Applied writes how far the changeset, which is sealed, is applied. A number that is
@@ -94,12 +116,12 @@ func (j *Journal[E]) Abort(ctx context.Context, id, reason string) error {
 // Applied is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Applied(ctx context.Context, id string, next uint64) error {
-	return j.tell(ctx, "Applied", &line{op: opApplied, id: id, next: next})
+	return j.tell(ctx, "Applied", &chain.Line{Op: chain.OpApplied, ID: id, Next: next})
 }
 
 // tell writes a line, if it says something new.
-func (j *Journal[E]) tell(ctx context.Context, method string, l *line) error {
-	needContext(ctx, method)
+func (j *Journal[E]) tell(ctx context.Context, method string, l *chain.Line) error {
+	NeedContext(ctx, method)
 	return j.log.do(ctx, &call{line: l}) // LP(Start, Seal, Abort, Applied): in log.settle
 }
 
@@ -109,7 +131,7 @@ func (j *Journal[E]) tell(ctx context.Context, method string, l *line) error {
 // Sync is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
 // It takes effect when fsync has returned.
 func (j *Journal[E]) Sync(ctx context.Context) error {
-	needContext(ctx, "Sync")
+	NeedContext(ctx, "Sync")
 	return j.log.do(ctx, &call{sync: true}) // LP(Sync): in log.settle
 }
 
@@ -134,7 +156,7 @@ func (j *Journal[E]) Close() error { return j.log.close() } // LP(Close): in log
 // Validate is wait-free, but for the code of e. It takes effect at once: it only looks
 // at e.
 func (j *Journal[E]) Validate(e E) error { // LP(Validate)
-	if _, err := j.values.encode(new(bytes.Buffer), e); err != nil {
+	if _, err := j.values.Encode(new(bytes.Buffer), e); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
@@ -147,7 +169,7 @@ func (j *Journal[E]) Validate(e E) error { // LP(Validate)
 // Claim is blocking: it waits for other calls that look at the journal's state. It
 // takes effect when the journal is seen to be claimed, or marked.
 func (j *Journal[E]) Claim(ctx context.Context) error {
-	needContext(ctx, "Claim")
+	NeedContext(ctx, "Claim")
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -187,10 +209,10 @@ func (j *Journal[E]) Identity() string { return j.log.identity } // LP(Identity)
 //
 // Hash is blocking: it waits for other calls that look at the journal's state. It takes
 // effect when the state is read.
-func (j *Journal[E]) Hash() Anchor {
+func (j *Journal[E]) Hash() chain.Anchor {
 	j.log.mu.Lock()
 	defer j.log.mu.Unlock()
-	return Anchor{Line: j.log.lines, Hash: j.log.hash.String()} // LP(Hash)
+	return chain.Anchor{Line: j.log.lines, Hash: j.log.hash.String()} // LP(Hash)
 }
 
 // last returns the Seq of the last entry of a changeset, and whether it has any.
@@ -200,9 +222,9 @@ func (g *log) last(id string) (last uint64, some bool, err error) {
 	if err := g.usable(); err != nil {
 		return 0, false, err
 	}
-	c := g.state.find(id)
+	c := g.state.Find(id)
 	if c == nil {
 		return 0, false, nil // log.do says so, in its turn
 	}
-	return c.last, c.count > 0, nil
+	return c.Last, c.Count > 0, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // What was told is loaded, at once and after opening the file again, and each
@@ -19,24 +20,24 @@ func TestRoundTrip(t *testing.T) {
 	j := on(t, m)
 	var all []saved
 	for i, s := range story() {
-		must(t, s.call(j))
-		all = s.then(all)
+		must(t, s.Call(j))
+		all = s.Then(all)
 		equal(t, load(t, j), all)
-		if !m.durable() {
-			t.Errorf("%s returned before its line was durable", s.name)
+		if !m.Durable() {
+			t.Errorf("%s returned before its line was durable", s.Name)
 		}
-		report, err := journal.VerifyOn(m, journal.Anchor{})
+		report, err := journaltest.Verify(m, journal.Anchor{})
 		must(t, err)
-		if report.Lines != i+2 || report.Bytes != int64(len(m.bytes())) || report.Torn != 0 {
-			t.Errorf("after %s: %+v", s.name, report)
+		if report.Lines != i+2 || report.Bytes != int64(len(m.Text())) || report.Torn != 0 {
+			t.Errorf("after %s: %+v", s.Name, report)
 		}
 	}
 	must(t, j.Close())
 	j = on(t, m)
 	equal(t, load(t, j), all)
-	report, err := journal.VerifyOn(m, journal.Anchor{})
+	report, err := journaltest.Verify(m, journal.Anchor{})
 	must(t, err)
-	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.bytes()), report.Hash+"\"}\n") {
+	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.Text()), report.Hash+"\"}\n") {
 		t.Errorf("%+v", report)
 	}
 }
@@ -48,24 +49,24 @@ func TestToldAgain(t *testing.T) {
 	j := on(t, m)
 	var all []saved
 	for i, s := range story() {
-		must(t, s.call(j))
-		all = s.then(all)
-		size, syncs := len(m.bytes()), m.ops["sync"]
-		must(t, s.call(j))
-		if len(m.bytes()) != size || m.ops["sync"] != syncs {
-			t.Errorf("%s, told again, writes", s.name)
+		must(t, s.Call(j))
+		all = s.Then(all)
+		size, syncs := len(m.Text()), m.Count("sync")
+		must(t, s.Call(j))
+		if len(m.Text()) != size || m.Count("sync") != syncs {
+			t.Errorf("%s, told again, writes", s.Name)
 		}
 		j = on(t, m)
 		for _, earlier := range story()[:i+1] {
-			if earlier.name == `start "lost" 2` {
+			if earlier.Name == `start "lost" 2` {
 				continue // another one has its place
 			}
-			if err := earlier.call(j); err != nil {
-				t.Errorf("%s, told again after %s: %v", earlier.name, s.name, err)
+			if err := earlier.Call(j); err != nil {
+				t.Errorf("%s, told again after %s: %v", earlier.Name, s.Name, err)
 			}
 		}
-		if len(m.bytes()) != size {
-			t.Errorf("told again after %s, some write", s.name)
+		if len(m.Text()) != size {
+			t.Errorf("told again after %s, some write", s.Name)
 		}
 		equal(t, load(t, j), all)
 	}
@@ -79,7 +80,7 @@ func TestAppendMore(t *testing.T) {
 	must(t, j.Append(background, "A", []entry{item(1, "B"), item(3, "C"), item(4, "d")}))
 	equal(t, load(t, j)[0].Entries, []entry{item(1, "b"), item(3, "c"), item(4, "d")})
 	must(t, j.Append(background, "A", nil))
-	must(t, seal("A", 3, 4).call(j))
+	must(t, seal("A", 3, 4).Call(j))
 }
 
 // What does not fit is refused, and nothing is written.
@@ -121,15 +122,15 @@ func TestConflicts(t *testing.T) {
 		m := &memory{}
 		j := on(t, m)
 		states := tell(t, j, tt.before)
-		before := string(m.bytes())
+		before := string(m.Text())
 		for range 2 {
-			err := tt.call.call(j)
+			err := tt.call.Call(j)
 			if !errors.Is(err, journal.ErrConflict) || !strings.Contains(err.Error(), tt.why) {
-				t.Errorf("%s: got %v, want %q", tt.call.name, err, tt.why)
+				t.Errorf("%s: got %v, want %q", tt.call.Name, err, tt.why)
 			}
 		}
-		if string(m.bytes()) != before {
-			t.Errorf("%s was written", tt.call.name)
+		if string(m.Text()) != before {
+			t.Errorf("%s was written", tt.call.Name)
 		}
 		equal(t, load(t, j), states[len(tt.before)])
 	}
@@ -138,7 +139,7 @@ func TestConflicts(t *testing.T) {
 // Numbers up to the largest survive, and so do all strings that are UTF-8.
 func TestExtremes(t *testing.T) {
 	m := &memory{}
-	j, err := journal.OpenOn[string](m, journal.Options{})
+	j, err := journaltest.Open[string](m, journal.Options{})
 	must(t, err)
 	var all strings.Builder
 	for r := range rune(0x3000) {
@@ -154,7 +155,7 @@ func TestExtremes(t *testing.T) {
 	must(t, j.Abort(background, id, text+"\xff\xfe"))
 	must(t, j.Start(background, header{ID: text, Ordinal: 2, Previous: id}))
 
-	j, err = journal.OpenOn[string](m, journal.Options{})
+	j, err = journaltest.Open[string](m, journal.Options{})
 	must(t, err)
 	must(t, j.Abort(background, id, text+"\xff\xfe"))
 	if err := j.Append(background, text, []cowchangeset.Entry[string]{{Seq: 1 << 62}}); !errors.Is(err, journal.ErrConflict) {
@@ -188,7 +189,7 @@ func TestUnencodable(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, []step{start("A", 1, "")})
-	before := string(m.bytes())
+	before := string(m.Text())
 	deep := any(1)
 	for range 9_998 {
 		deep = []any{deep}
@@ -210,7 +211,7 @@ func TestUnencodable(t *testing.T) {
 		}()
 		j.Append(background, "A", []entry{item(3, "fine"), item(5, hostile("panics"))})
 	}()
-	if string(m.bytes()) != before {
+	if string(m.Text()) != before {
 		t.Error("something was written")
 	}
 	must(t, j.Append(background, "A", []entry{item(3, hostile("spreads")), item(5, deep.([]any)[0])}))
@@ -231,11 +232,11 @@ func TestClosed(t *testing.T) {
 	closed := on(t, &memory{})
 	must(t, closed.Close())
 	for _, j := range []*journal.Journal[any]{closed, new(journal.Journal[any])} {
-		steps := append(story(), step{name: "sync", call: func(j *journal.Journal[any]) error { return j.Sync(background) }},
-			step{name: "close", call: (*journal.Journal[any]).Close})
+		steps := append(story(), step{Name: "sync", Call: func(j *journal.Journal[any]) error { return j.Sync(background) }},
+			step{Name: "close", Call: (*journal.Journal[any]).Close})
 		for _, s := range steps {
-			if err := s.call(j); err != journal.ErrClosed {
-				t.Errorf("%s: %v", s.name, err)
+			if err := s.Call(j); err != journal.ErrClosed {
+				t.Errorf("%s: %v", s.Name, err)
 			}
 		}
 		n := 0
@@ -281,11 +282,11 @@ func TestEndedContext(t *testing.T) {
 	j := on(t, m)
 	ctx, cancel := context.WithCancelCause(background)
 	cancel(errBoom)
-	size := len(m.bytes())
+	size := len(m.Text())
 	if err := j.Start(ctx, header{ID: "A", Ordinal: 1}); err != errBoom {
 		t.Error(err)
 	}
-	if len(m.bytes()) != size {
+	if len(m.Text()) != size {
 		t.Error("it was written")
 	}
 	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 	"github.com/latchfree/latchfree/internal/kill"
 )
 
@@ -134,7 +135,7 @@ func damageOne(t *testing.T, path string) map[string]bool {
 	if _, err := verify(path); err == nil {
 		t.Fatal("nobody sees the damage")
 	}
-	cut, err := journal.Repair(path)
+	cut, err := repair.Repair(path)
 	must(t, err)
 	if len(cut.Lost) != 1 {
 		t.Fatal(cut)

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // A value that cannot be decoded is named.
 func TestUndecodable(t *testing.T) {
 	m := &memory{}
-	tell(t, on(t, m), []step{start("A", 1, ""), add("A", entries[any](0, 5)...), add("A", entries[any](5, 6, "six")...)})
-	j, err := journal.OpenOn[int](m, journal.Options{})
+	tell(t, on(t, m), []step{start("A", 1, ""), add("A", journaltest.Entries[any](0, 5)...), add("A", journaltest.Entries[any](5, 6, "six")...)})
+	j, err := journaltest.Open[int](m, journal.Options{})
 	must(t, err)
 	n := 0
 	for _, err := range j.Load(background) {
@@ -82,12 +83,12 @@ func TestLoadChecks(t *testing.T) {
 		{nil, 1},
 		{text[:ends[1]], 3},
 		{text[:ends[1]+1], 3},
-		{other.bytes(), 5},
+		{other.Text(), 5},
 	} {
 		m := &memory{}
 		j := on(t, m)
 		tell(t, j, story()[:3])
-		m.put(1, tt.text)
+		m.Put(1, tt.text)
 		n := 0
 		for s, err := range j.Load(background) {
 			n++

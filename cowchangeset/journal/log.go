@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // A log is the segments and their writer. A call that finds no writer writes one group
@@ -26,22 +28,23 @@ type log struct {
 	loading int            // how many read segments, which are not to be dropped meanwhile
 
 	// The writer writes these under mu, and may read them without.
-	state    *state
-	segments []segment // the last one is written
+	state    *chain.State
+	segments []chain.Segment // the last one is written
 	lines    int
-	hash     digest // of the last line
-	dirty    bool   // something was written, or removed, since the last fsync
-	stats    Stats  // the counts, since Open
+	hash     chain.Digest // of the last line
+	dirty    bool         // something was written, or removed, since the last fsync
+	stats    Stats        // the counts, since Open
 
 	// These are the writer's own.
-	file    file   // the last segment
-	name    string // of that
+	file    folder.File // the last segment
+	name    string      // of that
 	buf     []byte
 	removed bool // a segment, and the directory is not synced since
 
 	// These never change after Open.
 	path     string
-	folder   folder
+	folder   folder.Folder
+	archive  string // where pruned segments go; empty: nowhere
 	options  Options
 	unlock   io.Closer // lets others open the journal
 	torn     int64
@@ -78,7 +81,7 @@ func (g *log) close() error {
 		if e := g.file.Sync(); e != nil {
 			err = fmt.Errorf("journal: fsync: %w", e)
 		} else {
-			err = g.check(g.active().size)
+			err = g.check(g.active().Size)
 		}
 	}
 	for _, c := range []io.Closer{g.file, g.unlock} {

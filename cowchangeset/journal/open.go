@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
@@ -28,19 +32,17 @@ import (
 //
 // Open refuses a type E whose values cannot be read back: see package journal.
 func Open[E any](path string, o Options) (*Journal[E], error) {
-	v, err := valuesOf[E](o)
+	err := o.validate()
+	if err != nil {
+		return nil, err
+	}
+	v, err := chain.ValuesOf[E](cmp.Or(o.MaxEntry, defaultMaxEntry))
 	if err != nil {
 		return nil, err
 	}
 	j := &Journal[E]{values: v}
-	d, unlock, err := openDirectory(path, o)
-	if err == nil {
-		j.log.path = d.path
-		if err = j.log.begun(d, unlock, o, rand.Text()); err != nil {
-			unlock.Close()
-		}
-	}
-	if corrupt := new(CorruptError); errors.As(err, &corrupt) {
+	err = j.log.openAt(path, o)
+	if corrupt := new(chain.CorruptError); errors.As(err, &corrupt) {
 		return nil, fmt.Errorf("%w (journal at %s): put %s back as it was, or see Repair", err, path, corrupt.File)
 	}
 	if err != nil {
@@ -49,21 +51,46 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 	return j, nil
 }
 
-// openDirectory finds or makes the directory of a journal, and locks it.
-func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
-	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
+// openAt makes a log of the journal at path, which is locked then.
+func (g *log) openAt(path string, o Options) error {
+	if o.Folder != nil {
+		g.path, g.archive = path, o.Archive
+		return g.read(o.Folder, io.NopCloser(nil), o)
+	}
+	d, err := g.find(path, o)
+	if err != nil {
+		return err
+	}
+	l, err := d.Lock(chain.LockName)
+	if errors.Is(err, folder.ErrLocked) {
+		return ErrLocked
+	}
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := g.read(l, l, o); err != nil {
+		l.Close()
+		return err
+	}
+	return nil
+}
+
+// find finds or makes the directory of a journal.
+func (g *log) find(path string, o Options) (d folder.Directory, err error) {
+	fails := func(err error) (folder.Directory, error) { return d, fmt.Errorf("journal: %w", err) }
 	made, err := makeDirectory(path, o)
 	if err != nil {
 		return fails(err)
 	}
-	if d.path, err = resolve(path); err != nil {
+	if d, err = folder.At(path); err != nil {
 		return fails(err)
 	}
+	g.path = d.Path
 	if o.Archive != "" {
-		if d.store, err = resolve(o.Archive); err != nil {
+		if g.archive, err = folder.Resolve(o.Archive); err != nil {
 			return fails(fmt.Errorf("Options.Archive: %w", err))
 		}
-		if d.store == d.path {
+		if g.archive == d.Path {
 			return fails(errors.New("Options.Archive: must not be the directory of the journal itself"))
 		}
 	}
@@ -71,113 +98,42 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 	if err != nil {
 		return fails(err)
 	}
-	if files, _, _ := segmentsOf(names); len(files) == 0 {
-		if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
-			return d, nil, errNoSegments
+	if files, _, _ := chain.SegmentsIn(names); len(files) > 0 {
+		return d, nil
+	}
+	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
+		return d, chain.ErrNoSegments
+	}
+	// Whoever makes the first segment has synced the directory's name before: it may
+	// be of a process that was killed. If the parent may not be read, somebody else
+	// has made the directory.
+	if err := folder.SyncDir(filepath.Dir(d.Path)); err != nil && (made || !errors.Is(err, fs.ErrPermission)) {
+		if made {
+			os.Remove(d.Path)
 		}
-		// Whoever makes the first segment has synced the directory's name before: it may
-		// be of a process that was killed. If the parent may not be read, somebody else
-		// has made the directory.
-		if err := syncDir(filepath.Dir(d.path)); err != nil && (made || !errors.Is(err, fs.ErrPermission)) {
-			if made {
-				os.Remove(d.path)
-			}
-			return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
-		}
+		return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
 	}
-	lock, err := lockFile(d.in(lockName))
-	if err != nil {
-		return d, nil, err
-	}
-	if d.opened, err = openDir(d.path); err != nil {
-		lock.Close()
-		return fails(err)
-	}
-	return d, held{lock, d.opened}, nil
-}
-
-// A held directory is locked and open.
-type held struct{ lock, opened *os.File }
-
-// Close lets others open the journal.
-func (h held) Close() error {
-	h.opened.Close() // which was not written
-	return h.lock.Close()
+	return d, nil
 }
 
 // makeDirectory makes a directory at path if there is nothing and there may be, and
 // reports whether it has.
 func makeDirectory(path string, o Options) (made bool, err error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "" {
-		err = os.Mkdir(path, 0o700)
-		if made = err == nil; err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, err
-		}
-		info, err = os.Stat(path) // what others have made meanwhile will do
-	}
-	if err == nil && !info.IsDir() {
-		err = errNoDirectory
-	}
-	return made, err
-}
-
-// lockFile returns a file that is locked, and at its path.
-func lockFile(path string) (*os.File, error) {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
-		}
-		if same, err := lockAt(f, path); same {
-			return f, nil
-		} else if f.Close(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// lockAt locks a file that was opened at a path, and reports whether it is still there.
-func lockAt(f *os.File, path string) (same bool, err error) {
-	if err := lock(f); err != nil { // another process has it
-		return false, err
-	}
-	is, err := f.Stat()
-	if err != nil {
-		return false, fmt.Errorf("journal: %w", err)
-	}
-	at, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if o.MustExist || o.Identity != "" {
 		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("journal: %w", err)
 	}
-	return os.SameFile(is, at), nil
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+		return false, nil // what others have made meanwhile will do
+	}
+	return err == nil, err
 }
 
-// resolve returns the absolute path, without symbolic links, of what is at a path.
-func resolve(path string) (string, error) {
-	path, err := absolute(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
-}
-
-// absolute returns an absolute path. It does not clean it: what ".." is depends on where
-// links lead.
-func absolute(path string) (string, error) {
-	if filepath.IsAbs(path) {
-		return path, nil
-	}
-	dir, err := os.Getwd()
-	return dir + string(filepath.Separator) + path, err
-}
-
-// begun makes a log of the contents of a folder that nobody else uses.
-func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) error {
-	g.folder, g.unlock, g.options, g.identity = f, unlock, o, identity
+// read makes the log of what a folder has that nobody else uses.
+func (g *log) read(f folder.Folder, unlock io.Closer, o Options) error {
+	g.folder, g.unlock, g.options, g.identity = f, unlock, o, cmp.Or(o.NewIdentity, rand.Text())
 	if err := g.recover(); err != nil {
 		if g.file != nil {
 			g.file.Close()
@@ -195,30 +151,30 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 // them may have been killed before its fsync. Calls that repeat them get nil without a
 // write, so recover calls fsync, whatever the policy.
 func (g *log) recover() error {
-	files, litter, strange, err := list(g.folder)
+	files, litter, strange, err := chain.List(g.folder)
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 {
 		return g.create(litter, strange)
 	}
-	s, err := survey(context.Background(), g.folder, files, true)
+	s, err := chain.Survey(context.Background(), g.folder, files, true)
 	if err != nil {
 		return err
 	}
-	if err := g.options.identify(s.state.journal); err != nil {
+	if err := chain.Identify(s.State.Journal, g.options.Identity); err != nil {
 		return err
 	}
-	g.state, g.segments, g.lines, g.hash, g.torn = s.state, s.files, s.number, s.hash, s.torn
-	g.active().size = s.size
+	g.state, g.segments, g.lines, g.hash, g.torn = s.State, s.Files, s.Number, s.Hash, s.Torn
+	g.active().Size = s.Size
 	if err := g.clean(litter); err != nil {
 		return err
 	}
-	g.name = g.active().name()
+	g.name = g.active().Name()
 	if g.file, err = g.folder.Edit(g.name); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if err := g.mend(s); err != nil {
+	if err := s.Mend(g.file); err != nil {
 		return fmt.Errorf("journal: removing the torn tail: %w", err)
 	}
 	if err := g.file.Sync(); err != nil {
@@ -227,30 +183,16 @@ func (g *log) recover() error {
 	if err := g.folder.Sync(); err != nil {
 		return fmt.Errorf("journal: fsync of the directory: %w", err)
 	}
-	g.identity = g.state.journal
-	g.drop()           // or a Prune does, and says why it cannot
-	g.folder.Reserve() // or a later Prune has none
-	return nil
-}
-
-// mend removes the torn tail, and gives the last line the newline that it lost.
-func (g *log) mend(s *scanner) error {
-	if s.fixed {
-		if err := g.file.Truncate(s.size - 1); err != nil {
-			return err
-		}
-		return writeAll(g.file, []byte("\n"))
-	}
-	if s.torn > 0 {
-		return g.file.Truncate(s.size)
-	}
+	g.identity = g.state.Journal
+	g.drop()    // or a Prune does, and says why it cannot
+	g.reserve() // or a later Prune has none
 	return nil
 }
 
 // create makes the first segment.
 func (g *log) create(litter, strange []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
-		return errNoSegments
+		return chain.ErrNoSegments
 	}
 	strange = slices.DeleteFunc(strange, ofVolume)
 	if len(strange) > 0 {
@@ -259,11 +201,11 @@ func (g *log) create(litter, strange []string) error {
 	if err := g.clean(litter); err != nil {
 		return err
 	}
-	g.state, g.hash = newState(), noHash()
+	g.state, g.hash = chain.NewState(), chain.NoHash()
 	if err := g.begin(); err != nil {
 		return err
 	}
-	g.folder.Reserve() // or a later Prune has none
+	g.reserve() // or a later Prune has none
 	return nil
 }
 

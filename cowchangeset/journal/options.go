@@ -3,7 +3,8 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
-	"time"
+
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // Options holds a Journal's settings. The zero value means the defaults.
@@ -36,22 +37,15 @@ type Options struct {
 	// must neither change nor keep its argument. Nil changes nothing.
 	Upcast func(Value) (json.RawMessage, error)
 
-	// PollInterval is how often Reader.Follow looks for more lines. Zero means 100 ms.
-	PollInterval time.Duration
+	simulated // by tests of this module
 }
 
-// Value is an entry as it was written, and its place.
-type Value struct {
-	ChangesetID string
-	Seq         uint64
-	JSON        json.RawMessage
-}
+type simulated = folder.Simulated
 
 // Defaults of Options.
 const (
 	defaultSegmentSize = 32 << 20
 	defaultMaxEntry    = 16 << 20
-	defaultPoll        = 100 * time.Millisecond
 )
 
 // SyncPolicy says which crashes the work of a call survives that returned nil.
@@ -90,8 +84,6 @@ func (o Options) validate() error {
 		return fmt.Errorf("journal: Options.SegmentSize %d: must not be negative", o.SegmentSize)
 	case o.MaxEntry < 0:
 		return fmt.Errorf("journal: Options.MaxEntry %d: must not be negative", o.MaxEntry)
-	case o.PollInterval < 0:
-		return fmt.Errorf("journal: Options.PollInterval %v: must not be negative", o.PollInterval)
 	}
 	return nil
 }

@@ -2,9 +2,13 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // Prune forgets changesets with an ordinal below before, from the oldest on, as far as
@@ -23,13 +27,7 @@ import (
 // disk. It takes effect when its line is written and, with SyncAlways, synced; the
 // segments are removed after that. An error of the removal does not undo the prune.
 func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
-	return j.tell(ctx, "Prune", &line{op: opPrune, before: before}) // LP(Prune): in log.settle
-}
-
-// upTo returns the ordinal below which all changesets may be forgotten, and are asked
-// to be.
-func (s *state) upTo(before uint64) uint64 {
-	return max(s.first, s.until(min(before, s.latest), func(c *changeset) bool { return c.sealed }))
+	return j.tell(ctx, "Prune", &chain.Line{Op: chain.OpPrune, Before: before}) // LP(Prune): in log.settle
 }
 
 // drop removes the segments at the beginning that are about pruned changesets only. The
@@ -47,7 +45,7 @@ func (g *log) drop() error {
 		}
 		g.mu.Lock()
 		oldest := g.segments[0]
-		idle := len(g.segments) > 1 && oldest.number < g.state.needed() && g.loading == 0
+		idle := len(g.segments) > 1 && oldest.Number < g.state.Needed() && g.loading == 0
 		g.mu.Unlock()
 		if !idle {
 			return nil
@@ -55,14 +53,14 @@ func (g *log) drop() error {
 		if err := g.flush(); err != nil { // or the line that says that it was pruned might be lost, and the segment too
 			return err
 		}
-		err := g.folder.Archive(oldest.name())
+		err := g.putAway(oldest.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			if gone, _ := g.gone(oldest); gone {
 				err = nil // by somebody else's hand
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("journal: dropping segment %d: %w", oldest.number, err)
+			return fmt.Errorf("journal: dropping segment %d: %w", oldest.Number, err)
 		}
 		g.mu.Lock()
 		g.segments = g.segments[1:]
@@ -72,8 +70,8 @@ func (g *log) drop() error {
 }
 
 // gone reports whether there is no such segment.
-func (g *log) gone(s segment) (bool, error) {
-	f, err := g.folder.Open(s.name())
+func (g *log) gone(s chain.Segment) (bool, error) {
+	f, err := g.folder.Open(s.Name())
 	switch {
 	case err == nil:
 		return false, f.Close()
@@ -81,4 +79,42 @@ func (g *log) gone(s segment) (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// putAway removes a segment, or moves it as Options.Archive says.
+func (g *log) putAway(name string) error {
+	if g.archive == "" {
+		return g.folder.Remove(name)
+	}
+	return g.folder.Move(name, g.archive)
+}
+
+// reserved is how much room is kept for the line of a prune: enough also where a disk
+// gives room in large blocks.
+const reserved = 64 << 10
+
+// reserve keeps some room of the disk, if there is none kept.
+func (g *log) reserve() {
+	if f, err := g.folder.Open(chain.ReserveName); err == nil {
+		size, err := f.Size()
+		if f.Close(); err == nil && size == reserved {
+			return
+		}
+	}
+	g.folder.Remove(chain.ReserveName) // a part is none
+	f, err := g.folder.Create(chain.ReserveName, "")
+	if err != nil {
+		return
+	}
+	text := make([]byte, reserved)
+	rand.Read(text) // which no file system makes smaller
+	err = folder.Write(f, text)
+	if e := f.Close(); err != nil || e != nil {
+		g.folder.Remove(chain.ReserveName)
+	}
+}
+
+// spend gives the room back, and reports whether there was any.
+func (g *log) spend() bool {
+	return g.folder.Remove(chain.ReserveName) == nil && g.folder.Sync() == nil
 }

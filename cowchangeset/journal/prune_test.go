@@ -11,9 +11,9 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/folder"
 )
-
-const whole = cowchangeset.AllApplied
 
 // finished returns the calls of a changeset that is applied, and the start of the
 // next one.
@@ -26,23 +26,23 @@ func finished(n uint64) []step {
 // again, and its segments go; what is left verifies, and goes on.
 func TestPrune(t *testing.T) {
 	m := &memory{}
-	o := journal.Options{SegmentSize: 1000}
+	o := journal.Options{SegmentSize: 1000, Archive: "archive"}
 	j := with(t, m, o)
 	all := tell(t, j, []step{start("1", 1, "")})[1]
 	most := 0
 	for n := uint64(1); n <= 200; n++ {
 		for _, s := range finished(n) {
-			must(t, s.call(j))
-			all = s.then(all)
+			must(t, s.Call(j))
+			all = s.Then(all)
 		}
 		s := prune(n - n%3) // keeps 2 to 4
-		must(t, s.call(j))
-		all = s.then(all)
+		must(t, s.Call(j))
+		all = s.Then(all)
 		equal(t, load(t, j), all)
-		most = max(most, len(m.bytes()))
+		most = max(most, len(m.Text()))
 		if n%10 == 0 {
 			must(t, j.Close())
-			report, err := journal.VerifyOn(m, journal.Anchor{})
+			report, err := journaltest.Verify(m, journal.Anchor{})
 			must(t, err)
 			if report.Changesets != len(all) || report.Last.Line < int(n*4) {
 				t.Fatalf("%+v", report)
@@ -51,27 +51,27 @@ func TestPrune(t *testing.T) {
 			equal(t, load(t, j), all)
 		}
 	}
-	if len(m.files) > 6 || most > 9000 {
-		t.Errorf("%d segments, up to %d bytes", len(m.files), most)
+	if len(m.Segments()) > 6 || most > 9000 {
+		t.Errorf("%d segments, up to %d bytes", len(m.Segments()), most)
 	}
-	if m.segment(1) != nil || m.gone[journal.SegmentName(1)] == nil {
+	if m.Segment(1) != nil || m.Moved[journaltest.SegmentName(1)] == nil {
 		t.Error("the first segment was not archived")
 	}
-	archived := m.clone()
-	for n := 1; m.segment(n) == nil; n++ {
-		archived.put(n, m.gone[journal.SegmentName(n)].data)
+	archived := m.Clone()
+	for n := 1; m.Segment(n) == nil; n++ {
+		archived.Put(n, m.Moved[journaltest.SegmentName(n)].Data)
 	}
-	if report, err := journal.VerifyOn(archived, journal.Anchor{}); err != nil || report.Entries != 400 {
+	if report, err := journaltest.Verify(archived, journal.Anchor{}); err != nil || report.Entries != 400 {
 		t.Errorf("with what was archived: %+v, %v", report, err)
 	}
 	// The same in other words: they are refused, or known.
-	if err := add("1", item(2, "late")).call(j); !errors.Is(err, journal.ErrConflict) {
+	if err := add("1", item(2, "late")).Call(j); !errors.Is(err, journal.ErrConflict) {
 		t.Error(err)
 	}
-	if err := start("1", 1, "").call(j); !errors.Is(err, journal.ErrConflict) {
+	if err := start("1", 1, "").Call(j); !errors.Is(err, journal.ErrConflict) {
 		t.Error(err)
 	}
-	must(t, prune(2).call(j))
+	must(t, prune(2).Call(j))
 	must(t, j.Close())
 }
 
@@ -90,8 +90,8 @@ func TestPruneKeeps(t *testing.T) {
 		m := &memory{}
 		j := with(t, m, journal.Options{})
 		for i, s := range tt.calls {
-			if err := s.call(j); err != nil && i > 0 && tt.left != nil {
-				t.Fatalf("%s: %s: %v", name, s.name, err)
+			if err := s.Call(j); err != nil && i > 0 && tt.left != nil {
+				t.Fatalf("%s: %s: %v", name, s.Name, err)
 			}
 		}
 		if tt.left == nil && len(tt.calls) > 0 { // 2 was open when 3 was started, and goes with nothing
@@ -114,16 +114,16 @@ func TestPruneKeeps(t *testing.T) {
 func TestPruneWhileLoading(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 500})
-	must(t, start("1", 1, "").call(j))
+	must(t, start("1", 1, "").Call(j))
 	for n := uint64(1); n < 20; n++ {
 		tell(t, j, finished(n))
 	}
-	segments, n := len(m.files), 0
+	segments, n := len(m.Segments()), 0
 	for s, err := range j.Load(background) {
 		must(t, err)
 		if n++; n == 1 {
 			must(t, j.Prune(background, 20))
-			if len(m.files) != segments {
+			if len(m.Segments()) != segments {
 				t.Error("segments have gone")
 			}
 		}
@@ -136,8 +136,8 @@ func TestPruneWhileLoading(t *testing.T) {
 	}
 	equal(t, len(load(t, j)), 1)
 	must(t, j.Rotate(background))
-	if len(m.files) > 4 {
-		t.Errorf("%d segments are left", len(m.files))
+	if len(m.Segments()) > 4 {
+		t.Errorf("%d segments are left", len(m.Segments()))
 	}
 	must(t, j.Close())
 }
@@ -147,13 +147,13 @@ func TestPruneWhileLoading(t *testing.T) {
 func TestPruneNotSynced(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 500})
-	must(t, start("1", 1, "").call(j))
+	must(t, start("1", 1, "").Call(j))
 	for n := uint64(1); n < 20; n++ {
 		tell(t, j, finished(n))
 	}
 	must(t, j.Close())
 	j = on(t, m) // so that no segment begins meanwhile
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if op == "syncdir" {
 			return 0, errBoom
 		}
@@ -166,10 +166,10 @@ func TestPruneNotSynced(t *testing.T) {
 	if err := j.Prune(background, 20); !errors.Is(err, errBoom) {
 		t.Error(err)
 	}
-	m.fault = nil
-	syncs := m.count("syncdir")
+	m.Fault = nil
+	syncs := m.Count("syncdir")
 	must(t, j.Prune(background, 20))
-	if m.count("syncdir") == syncs {
+	if m.Count("syncdir") == syncs {
 		t.Error("the directory was not synced")
 	}
 	equal(t, len(load(t, j)), 1)
@@ -180,21 +180,21 @@ func TestPruneNotSynced(t *testing.T) {
 func TestHeadRemoved(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 500})
-	must(t, start("1", 1, "").call(j))
+	must(t, start("1", 1, "").Call(j))
 	for n := uint64(1); n < 20; n++ {
 		tell(t, j, finished(n))
 	}
 	must(t, j.Prune(background, 10))
 	must(t, j.Close())
-	c := m.clone()
+	c := m.Clone()
 	for n := 1; ; n++ {
-		if c.segment(n) == nil {
+		if c.Segment(n) == nil {
 			continue
 		}
-		delete(c.files, journal.SegmentName(n))
+		c.Delete(journaltest.SegmentName(n))
 		break
 	}
-	_, err := journal.OpenOn[any](c, journal.Options{})
+	_, err := journaltest.Open[any](c, journal.Options{})
 	var corrupt *journal.CorruptError
 	if !errors.As(err, &corrupt) {
 		t.Error(err)
@@ -210,7 +210,7 @@ func TestArchive(t *testing.T) {
 		path := newPath(t)
 		j, err := journal.Open[any](path, o)
 		must(t, err)
-		must(t, start("1", 1, "").call(j))
+		must(t, start("1", 1, "").Call(j))
 		for n := uint64(1); n < 20; n++ {
 			tell(t, j, finished(n))
 		}
@@ -220,7 +220,7 @@ func TestArchive(t *testing.T) {
 		}
 		equal(t, len(load(t, j)), 1)
 		must(t, j.Close())
-		_, err = os.Stat(filepath.Join(archive, journal.SegmentName(1)))
+		_, err = os.Stat(filepath.Join(archive, journaltest.SegmentName(1)))
 		if (err == nil) != (o.Archive != "") {
 			t.Errorf("%q: %v", o.Archive, err)
 		}
@@ -232,7 +232,7 @@ func TestArchive(t *testing.T) {
 	path := newPath(t)
 	j, err := journal.Open[any](path, journal.Options{SegmentSize: 500, Archive: archive})
 	must(t, err)
-	must(t, start("1", 1, "").call(j))
+	must(t, start("1", 1, "").Call(j))
 	for n := uint64(1); n < 20; n++ {
 		tell(t, j, finished(n))
 	}
@@ -252,15 +252,15 @@ func TestArchive(t *testing.T) {
 // On a full disk a prune takes the room that is kept for it, alone, and its segments make
 // room for the next one.
 func TestPruneOnAFullDisk(t *testing.T) {
-	m, j := many(t, 5)
+	m, j := journaltest.Many(t, 5)
 	spent := 0
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		switch {
-		case op == "write" && m.reserved():
+		case op == "write" && m.Reserved():
 			return 9, errBoom // and leaves a part
 		case op == "write":
 			spent++
-		case op == "remove" || op == "archive":
+		case op == "remove":
 			spent = 0
 		}
 		if spent > 1 {
@@ -269,12 +269,12 @@ func TestPruneOnAFullDisk(t *testing.T) {
 		return 0, nil
 	}
 	for before := range uint64(4) {
-		if err := start("next", 6, "5").call(j); !errors.Is(err, errBoom) {
+		if err := start("next", 6, "5").Call(j); !errors.Is(err, errBoom) {
 			t.Fatal(err)
 		}
 		must(t, j.Prune(background, before+2))
-		if m.segment(int(before)+1) != nil || m.segment(int(before)+2) == nil || !m.reserved() {
-			t.Errorf("pruned below %d: %d segments, reserve %v", before+2, len(m.files), m.reserved())
+		if m.Segment(int(before)+1) != nil || m.Segment(int(before)+2) == nil || !m.Reserved() {
+			t.Errorf("pruned below %d: %d segments, reserve %v", before+2, len(m.Segments()), m.Reserved())
 		}
 	}
 	path := newPath(t)
@@ -285,12 +285,12 @@ func TestPruneOnAFullDisk(t *testing.T) {
 		t.Errorf("%d bytes are kept", info.Size())
 	}
 	must(t, real.Close())
-	f := journal.Directory(path)
-	if !f.Spend() || f.Spend() {
-		t.Error("there is none, or it cannot be spent")
+	f := folder.Directory{Path: path}
+	if f.Remove("reserve") != nil {
+		t.Error("there is none")
 	}
 	must(t, open[any](t, path).Close())
-	if !f.Spend() {
+	if f.Remove("reserve") != nil {
 		t.Error("Open keeps none")
 	}
 }
@@ -298,26 +298,26 @@ func TestPruneOnAFullDisk(t *testing.T) {
 // With others in its group, only the prune gets the room.
 func TestPruneOnAFullDiskInAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, j := many(t, 3)
+		m, j := journaltest.Many(t, 3)
 		next, full := make(chan struct{}), false
-		m.fault = func(op string) (int, error) {
+		m.Fault = func(op string) (int, error) {
 			if op == "sync" && !full {
 				<-next
 			}
-			if op == "write" && full && m.reserved() {
+			if op == "write" && full && m.Reserved() {
 				return 9, errBoom
 			}
 			return 0, nil
 		}
 		begun := make(chan error, 1)
-		go func() { begun <- start("next", 4, "3").call(j) }()
+		go func() { begun <- start("next", 4, "3").Call(j) }()
 		synctest.Wait()
 		before, pruned, after := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		go func() { before <- add("next", item(0, "x")).call(j) }()
+		go func() { before <- add("next", item(0, "x")).Call(j) }()
 		synctest.Wait()
 		go func() { pruned <- j.Prune(background, 3) }()
 		synctest.Wait()
-		go func() { after <- add("next", item(1, "y")).call(j) }()
+		go func() { after <- add("next", item(1, "y")).Call(j) }()
 		synctest.Wait()
 		full = true
 		close(next)

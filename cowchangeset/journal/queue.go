@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // A call is one that waits for its turn to write.
 type call struct {
-	line   *line // or nil
-	sync   bool  // do not return before an fsync
-	rotate bool  // begin another segment
-	err    error // by the writer, before done
+	line   *chain.Line // or nil
+	sync   bool        // do not return before an fsync
+	rotate bool        // begin another segment
+	err    error       // by the writer, before done
 
 	done atomics.Event // fired when the call has succeeded or failed
 }
@@ -138,7 +139,7 @@ func (g *log) take() []*call {
 	bytes, n := 0, 0
 	for _, c := range g.queue {
 		if l := c.line; l != nil {
-			bytes += len(l.entries) + len(l.id) + len(l.previous) + len(l.reason)
+			bytes += len(l.Entries) + len(l.ID) + len(l.Previous) + len(l.Reason)
 		}
 		if n > 0 && bytes > maxGroup {
 			break

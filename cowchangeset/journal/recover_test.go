@@ -14,20 +14,9 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/folder"
 )
-
-// told returns a file that has a story, where its lines end, and what there is to
-// load after each of them.
-func told(t *testing.T) (text []byte, ends []int, states [][]saved) {
-	m := &memory{}
-	j := on(t, m)
-	ends = append(ends, len(m.bytes()))
-	for _, s := range story() {
-		must(t, s.call(j))
-		ends = append(ends, len(m.bytes()))
-	}
-	return m.bytes(), ends, tell(t, on(t, &memory{}), story())
-}
 
 // Every prefix of a segment, whatever a crash has left of the last write, becomes
 // the segment of the calls whose lines are whole, but for their newlines, which
@@ -51,18 +40,18 @@ func TestEveryPrefix(t *testing.T) {
 		if j.Recovered() != torn {
 			t.Fatalf("%d bytes: recovered %d, want %d", n, j.Recovered(), torn)
 		}
-		if !bytes.Equal(m.bytes(), text[:good]) || !m.durable() {
-			t.Fatalf("%d bytes: the file has %q", n, m.bytes())
+		if !bytes.Equal(m.Text(), text[:good]) || !m.Durable() {
+			t.Fatalf("%d bytes: the file has %q", n, m.Text())
 		}
 		equal(t, load(t, j), states[whole-1])
 		if torn > 1 && n%8 != 0 {
 			continue // it is the same file as there
 		}
 		for _, s := range calls[whole-1:] {
-			must(t, s.call(j))
+			must(t, s.Call(j))
 		}
-		if !bytes.Equal(m.bytes(), text) {
-			t.Fatalf("%d bytes: with the other calls, the file has %q", n, m.bytes())
+		if !bytes.Equal(m.Text(), text) {
+			t.Fatalf("%d bytes: with the other calls, the file has %q", n, m.Text())
 		}
 	}
 }
@@ -72,9 +61,9 @@ func TestEveryPrefix(t *testing.T) {
 func TestEmptied(t *testing.T) {
 	text, ends, _ := told(t)
 	for n := range ends[0] {
-		_, err := journal.OpenOn[any](holding(text[:n]), journal.Options{})
+		_, err := journaltest.Open[any](holding(text[:n]), journal.Options{})
 		var corrupt *journal.CorruptError
-		if !errors.As(err, &corrupt) || corrupt.Line != 1 || corrupt.File != journal.SegmentName(1) {
+		if !errors.As(err, &corrupt) || corrupt.Line != 1 || corrupt.File != journaltest.SegmentName(1) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
@@ -119,19 +108,19 @@ func TestEveryFlip(t *testing.T) {
 				j := on(t, m)
 				equal(t, load(t, j), states[len(states)-1])
 				equal(t, j.Recovered(), int64(1))
-				equal(t, string(m.bytes()), string(text))
+				equal(t, string(m.Text()), string(text))
 				continue
 			}
 			offset := 0
 			if line > 1 {
 				offset = ends[line-2]
 			}
-			_, err := journal.OpenOn[any](m, journal.Options{})
+			_, err := journaltest.Open[any](m, journal.Options{})
 			var corrupt *journal.CorruptError
-			if !errors.As(err, &corrupt) || corrupt.Line != line || corrupt.Offset != int64(offset) || corrupt.File != journal.SegmentName(1) {
+			if !errors.As(err, &corrupt) || corrupt.Line != line || corrupt.Offset != int64(offset) || corrupt.File != journaltest.SegmentName(1) {
 				t.Fatalf("byte %d, flip %x: %v, want line %d at %d", i, flip, err, line, offset)
 			}
-			if !bytes.Equal(m.bytes(), bad) || m.changes() != 0 {
+			if !bytes.Equal(m.Text(), bad) || m.Changes() != 0 {
 				t.Fatalf("byte %d, flip %x: the file was changed", i, flip)
 			}
 			if flip != 1 {
@@ -151,7 +140,7 @@ func TestNewlineBeforeTorn(t *testing.T) {
 	line := len(ends) - 2
 	bad := bytes.Clone(text[:len(text)-9])
 	bad[ends[line]-1] = ' '
-	_, err := journal.OpenOn[any](holding(bad), journal.Options{})
+	_, err := journaltest.Open[any](holding(bad), journal.Options{})
 	var corrupt *journal.CorruptError
 	if !errors.As(err, &corrupt) || corrupt.Line != line+1 || corrupt.Offset != int64(ends[line-1]) || !strings.Contains(corrupt.Reason, "newline") {
 		t.Errorf("%v, want line %d", err, line+1)
@@ -187,13 +176,13 @@ func TestLinesMoved(t *testing.T) {
 	// Two files whose lines have the same numbers do not go together.
 	m := &memory{}
 	tell(t, on(t, m), []step{start("other", 1, "")})
-	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.bytes())}, lines[2:]...)...)
+	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.Text())}, lines[2:]...)...)
 }
 
 // What is chained as it should be, and is not what a journal writes, is found
 // too: whoever made it, the journal would not know what to do with it.
 func TestForged(t *testing.T) {
-	h := strings.TrimSuffix(string(journal.Header()), "\n")
+	h := strings.TrimSuffix(string(journaltest.FirstLine()), "\n")
 	body, _, _ := strings.Cut(h, `,"hash":`)
 	for _, tt := range []struct {
 		why   string
@@ -245,13 +234,13 @@ func TestForged(t *testing.T) {
 		}
 		m := &memory{}
 		for _, line := range bytes.SplitAfter(chain(bodies...), []byte("\n")) {
-			if n := len(m.files); bytes.Contains(line, []byte(`,"op":"journal",`)) {
-				m.put(n+1, line)
+			if n := len(m.Segments()); bytes.Contains(line, []byte(`,"op":"journal",`)) {
+				m.Put(n+1, line)
 			} else {
-				m.put(n, append(m.segment(n).data, line...))
+				m.Put(n, append(m.Segment(n).Data, line...))
 			}
 		}
-		_, err := journal.VerifyOn(m, journal.Anchor{})
+		_, err := journaltest.Verify(m, journal.Anchor{})
 		var corrupt *journal.CorruptError
 		if !errors.As(err, &corrupt) || corrupt.Line != len(bodies) || !strings.Contains(corrupt.Reason, tt.why) {
 			t.Errorf("%s: %v, want line %d: %s", bodies[len(bodies)-1], err, len(bodies), tt.why)
@@ -304,8 +293,8 @@ func TestShell(t *testing.T) {
 	run := func(m *memory) string {
 		dir := t.TempDir()
 		must(t, os.Mkdir(dir+"/changes", 0o700))
-		for name, f := range m.files {
-			must(t, os.WriteFile(dir+"/changes/"+name, f.data, 0o600))
+		for name, f := range m.Files {
+			must(t, os.WriteFile(dir+"/changes/"+name, f.Data, 0o600))
 		}
 		cmd := exec.Command("sh", "-c", script.String())
 		cmd.Dir = dir
@@ -318,7 +307,7 @@ func TestShell(t *testing.T) {
 	if out := run(several); out != "" {
 		t.Errorf("it finds: %s", out)
 	}
-	delete(several.files, journal.SegmentName(1)) // as if it had been pruned
+	delete(several.Files, journaltest.SegmentName(1)) // as if it had been pruned
 	if out := run(several); out != "" {
 		t.Errorf("it finds: %s", out)
 	}
@@ -337,7 +326,7 @@ func TestShell(t *testing.T) {
 func TestReadFails(t *testing.T) {
 	text, ends, _ := told(t)
 	m := holding(text)
-	report, err := journal.VerifyOn(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
+	report, err := journaltest.Verify(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
 	var corrupt *journal.CorruptError
 	if !errors.Is(err, errBoom) || errors.As(err, &corrupt) || report.Lines != 4 {
 		t.Errorf("%+v, %v", report, err)
@@ -351,11 +340,11 @@ type failing struct {
 }
 
 type failingFile struct {
-	journal.File
+	folder.File
 	end int64
 }
 
-func (f failing) Open(name string) (journal.File, error) {
+func (f failing) Open(name string) (folder.File, error) {
 	is, err := f.memory.Open(name)
 	return failingFile{is, f.end}, err
 }
@@ -373,14 +362,14 @@ var _ cowchangeset.Store[any] = (*journal.Journal[any])(nil)
 // newline back all the same.
 func TestValueLikeAnEnd(t *testing.T) {
 	m := &memory{}
-	j, err := journal.OpenOn[json.RawMessage](m, journal.Options{})
+	j, err := journaltest.Open[json.RawMessage](m, journal.Options{})
 	must(t, err)
 	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))
 	value := json.RawMessage(fmt.Sprintf(`{"x":1,"prev":"%s","hash":"%s"}`, j.Hash().Hash, strings.Repeat("0", 64)))
-	must(t, j.Append(background, "A", entries(0, value)))
-	text := m.bytes()
+	must(t, j.Append(background, "A", journaltest.Entries(0, value)))
+	text := m.Text()
 	for cut := 1; cut < 80; cut++ {
-		j, err = journal.OpenOn[json.RawMessage](holding(text[:len(text)-cut]), journal.Options{})
+		j, err = journaltest.Open[json.RawMessage](holding(text[:len(text)-cut]), journal.Options{})
 		must(t, err)
 		if got := load(t, j)[0].Entries; (len(got) == 1) != (cut == 1) {
 			t.Errorf("%d bytes cut: %d entries", cut, len(got))

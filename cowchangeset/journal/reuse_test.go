@@ -16,8 +16,8 @@ func TestIDGivenAgain(t *testing.T) {
 		start("B", 2, "A"),
 	})
 	must(t, j.Prune(background, 2))
-	must(t, start("A", 3, "B").call(j))
-	must(t, add("A", item(0, "new")).call(j))
+	must(t, start("A", 3, "B").Call(j))
+	must(t, add("A", item(0, "new")).Call(j))
 	want := []saved{
 		{Header: header{ID: "B", Ordinal: 2}},
 		{Header: header{ID: "A", Ordinal: 3, Previous: "B"}, Entries: []entry{item(0, "new")}},

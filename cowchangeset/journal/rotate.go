@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // Rotate ends the last segment and begins another one, unless nothing was written to
@@ -14,7 +17,7 @@ import (
 // Rotate is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // disk. It takes effect when the new segment has its name.
 func (j *Journal[E]) Rotate(ctx context.Context) error {
-	needContext(ctx, "Rotate")
+	NeedContext(ctx, "Rotate")
 	return j.log.do(ctx, &call{rotate: true}) // LP(Rotate): in log.rotate
 }
 
@@ -41,12 +44,12 @@ func (g *log) flush() error {
 
 // begin begins a segment, which is the last one from then on. The caller is the writer.
 func (g *log) begin() error {
-	header := g.state.header()
-	if header.journal == "" {
-		header.journal = g.identity // it is the first segment
+	header := g.state.Header()
+	if header.Journal == "" {
+		header.Journal = g.identity // it is the first segment
 	}
-	text, hash := header.encode(nil, g.lines+1, g.hash)
-	s := segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
+	text, hash := header.Encode(nil, g.lines+1, g.hash)
+	s := chain.Segment{Number: header.Segment, Size: int64(len(text)), Header: int64(len(text))}
 	f, err := g.newSegment(s, text)
 	if errors.Is(err, ErrBroken) {
 		return g.breakDown(err)
@@ -55,29 +58,29 @@ func (g *log) begin() error {
 		return err
 	}
 	g.mu.Lock()
-	g.state.apply(header)
+	g.state.Apply(header)
 	g.segments = append(g.segments, s)
 	g.lines, g.hash = g.lines+1, hash
-	g.stats.Lines, g.stats.Bytes, g.stats.Syncs = g.stats.Lines+1, g.stats.Bytes+uint64(s.size), g.stats.Syncs+1
+	g.stats.Lines, g.stats.Bytes, g.stats.Syncs = g.stats.Lines+1, g.stats.Bytes+uint64(s.Size), g.stats.Syncs+1
 	g.mu.Unlock() // LP(Rotate)
 	if g.file != nil {
 		g.file.Close() // which has nothing to say: the file was synced
 	}
-	g.file, g.name = f, s.name()
+	g.file, g.name = f, s.Name()
 	return nil
 }
 
 // newSegment makes a segment of a header. It stays open when it gets its name, as far as
 // the system allows that: from then on, nothing needs a descriptor that may be missing.
-func (g *log) newSegment(s segment, header []byte) (f file, err error) {
+func (g *log) newSegment(s chain.Segment, header []byte) (f folder.File, err error) {
 	switch gone, err := g.gone(s); {
 	case err != nil:
-		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
+		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.Number, err)
 	case !gone:
-		return nil, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, s.number)
+		return nil, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, s.Number)
 	}
-	if f, err = g.createWith(s.name()+unborn, header); err == nil {
-		if err = g.folder.Rename(s.name()+unborn, s.name()); err != nil {
+	if f, err = g.createWith(s.Name()+chain.Unborn, header); err == nil {
+		if err = g.folder.Rename(s.Name()+chain.Unborn, s.Name()); err != nil {
 			if gone, _ := g.gone(s); !gone { // it has happened, or nobody knows
 				err = fmt.Errorf("%w: %w", ErrBroken, err)
 			}
@@ -85,7 +88,7 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 	}
 	if err == nil {
 		if err = g.folder.Sync(); err == nil && f == nil {
-			f, err = g.folder.Edit(s.name())
+			f, err = g.folder.Edit(s.Name())
 		}
 		if err != nil {
 			err = fmt.Errorf("%w: %w", ErrBroken, err) // it has its name, or not
@@ -95,7 +98,7 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 		if f != nil {
 			f.Close()
 		}
-		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
+		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.Number, err)
 	}
 	return f, nil
 }
@@ -103,7 +106,7 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 // createWith makes a file with a text, and syncs it. The file is nil if it could not be
 // renamed while it is open. If createWith fails, it may leave the file, which the next
 // call replaces.
-func (g *log) createWith(name string, text []byte) (file, error) {
+func (g *log) createWith(name string, text []byte) (folder.File, error) {
 	if err := g.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -111,10 +114,10 @@ func (g *log) createWith(name string, text []byte) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = writeAll(f, text); err == nil {
+	if err = folder.Write(f, text); err == nil {
 		err = f.Sync()
 	}
-	if err == nil && movesOpen {
+	if err == nil && folder.MovesOpen {
 		return f, nil
 	}
 	if e := f.Close(); err == nil {

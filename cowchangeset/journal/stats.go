@@ -53,7 +53,7 @@ func (j *Journal[E]) Stats() Stats {
 	s := g.stats // LP(Stats)
 	s.Segments, s.Waiting = len(g.segments), len(g.queue)
 	for _, file := range g.segments {
-		s.Size += file.size
+		s.Size += file.Size
 	}
 	return s
 }

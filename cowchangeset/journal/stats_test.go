@@ -19,13 +19,13 @@ func TestStats(t *testing.T) {
 		t.Run(fmt.Sprint(o.SegmentSize, o.Sync), func(t *testing.T) {
 			m := &memory{}
 			j := with(t, m, o)
-			segment := int64(len(m.bytes()))
+			segment := int64(len(m.Text()))
 			equal(t, j.Stats(), journal.Stats{Segments: 1, Size: segment})
-			writes, syncs, begun := m.count("write"), m.count("sync"), 1
+			writes, syncs, begun := m.Count("write"), m.Count("sync"), 1
 			tell(t, j, story())
 			must(t, j.Sync(background))
 			must(t, j.Sync(background)) // has nothing to do
-			for m.segment(begun+1) != nil {
+			for m.Segment(begun+1) != nil {
 				begun++
 			}
 			saved := load(t, j)
@@ -34,14 +34,14 @@ func TestStats(t *testing.T) {
 				entries += len(s.Entries)
 			}
 			s := j.Stats()
-			if text := m.bytes(); s.Size != int64(len(text)) || s.Bytes != uint64(len(text))-uint64(segment) || s.Lines != uint64(strings.Count(string(text), "\n"))-1 {
+			if text := m.Text(); s.Size != int64(len(text)) || s.Bytes != uint64(len(text))-uint64(segment) || s.Lines != uint64(strings.Count(string(text), "\n"))-1 {
 				t.Errorf("%+v of %d bytes", s, len(text))
 			}
 			// One write and one fsync are the header's.
-			if got := uint64(m.count("write") - writes - (begun - 1)); s.Writes != got {
+			if got := uint64(m.Count("write") - writes - (begun - 1)); s.Writes != got {
 				t.Errorf("%d writes, want %d", s.Writes, got)
 			}
-			if got := uint64(m.count("sync") - syncs); s.Syncs != got {
+			if got := uint64(m.Count("sync") - syncs); s.Syncs != got {
 				t.Errorf("%d fsyncs, want %d", s.Syncs, got)
 			}
 			if s.Entries != uint64(entries) || s.Segments != begun || s.Failures != 0 || s.LastError != nil || s.Waiting != 0 || entries == 0 {
@@ -96,7 +96,7 @@ func TestStatsOfFailures(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 1})
 	must(t, j.Start(background, header{ID: "1", Ordinal: 1}))
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if op == "create" {
 			return 0, errBoom
 		}
@@ -106,7 +106,7 @@ func TestStatsOfFailures(t *testing.T) {
 	if s := j.Stats(); s.Failures != 1 || !errors.Is(s.LastError, errBoom) || errors.Is(s.LastError, journal.ErrBroken) || s.Segments != 1 || s.Entries != 1 {
 		t.Errorf("%+v", s)
 	}
-	m.fault = func(op string) (int, error) {
+	m.Fault = func(op string) (int, error) {
 		if op == "sync" {
 			return 0, errBoom
 		}
@@ -130,10 +130,10 @@ func TestStatsOfFailures(t *testing.T) {
 // file that panics.
 func TestStatsOfRemovalsAndPanics(t *testing.T) {
 	m := &memory{}
-	j := with(t, m, journal.Options{SegmentSize: 1})
+	j := with(t, m, journal.Options{SegmentSize: 1, Archive: "archive"})
 	tell(t, j, append([]step{start("1", 1, "")}, finished(1)...))
-	m.fault = func(op string) (int, error) {
-		if op == "archive" {
+	m.Fault = func(op string) (int, error) {
+		if op == "move" {
 			return 0, errBoom
 		}
 		return 1 << 30, nil
@@ -144,14 +144,14 @@ func TestStatsOfRemovalsAndPanics(t *testing.T) {
 	if s := j.Stats(); s.Failures != 1 || !errors.Is(s.LastError, errBoom) {
 		t.Errorf("%+v", s)
 	}
-	m.fault = func(op string) (int, error) { panic("mine") }
+	m.Fault = func(op string) (int, error) { panic("mine") }
 	if err := j.Start(background, header{ID: "3", Ordinal: 3, Previous: "2"}); !errors.Is(err, journal.ErrBroken) {
 		t.Error(err)
 	}
 	if s := j.Stats(); s.Failures != 2 || !errors.Is(s.LastError, journal.ErrBroken) {
 		t.Errorf("%+v", s)
 	}
-	m.fault = nil
+	m.Fault = nil
 	j.Close()
 }
 

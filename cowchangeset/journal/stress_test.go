@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // Many changesets at once, with calls that are withdrawn at any moment and told
@@ -51,7 +52,7 @@ func TestStressGroups(t *testing.T) {
 			}
 			seq := uint64(0)
 			for range rounds {
-				batch := entries(seq, make([]int, 1+r.IntN(4))...)
+				batch := journaltest.Entries(seq, make([]int, 1+r.IntN(4))...)
 				for i := range batch {
 					batch[i].Value = int(batch[i].Seq) * 3
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/storetest"
 )
 
@@ -164,8 +165,8 @@ func TestReleaseOfATracker(t *testing.T) {
 	j.Release() // it has not used it
 	one, err = cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
 	must(t, err)
-	must(t, second(one.Start(background)))
-	must(t, second(one.Record("a")))
+	must(t, journaltest.ErrorOf(one.Start(background)))
+	must(t, journaltest.ErrorOf(one.Record("a")))
 	j.Release()
 	two, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
 	if err == nil {
@@ -177,7 +178,7 @@ func TestReleaseOfATracker(t *testing.T) {
 	}
 	must(t, j.Close())
 	j = on(t, m)
-	must(t, second(cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})))
+	must(t, journaltest.ErrorOf(cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})))
 }
 
 // What a tracker has forgotten does not come back, and takes no room on the disk.

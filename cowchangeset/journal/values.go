@@ -1,144 +1,28 @@
 package journal
 
-import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"reflect"
-	"unicode/utf8"
+import "github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 
-	"github.com/latchfree/latchfree/cowchangeset"
-)
+// CorruptError says at which place a journal is not as it was written. It has the fields
+// File (the name of the segment), Line (its number in the journal, whose first line is 1),
+// Offset (of the line's first byte, in the file; everything before it is good) and Reason.
+type CorruptError = chain.CorruptError
 
-// values converts entries to JSON and back.
-type values[E any] struct {
-	sure bool // all values that can be encoded can be decoded
-	max  int  // Options.MaxEntry
-}
+// DecodeError names an entry that could not be decoded, which an Upcast can fix. It has
+// the fields Journal (the path), Line, ChangesetID, Seq and Err, which it wraps.
+type DecodeError = chain.DecodeError
 
-// valuesOf returns an error if the options are wrong, or if no E can be kept.
-func valuesOf[E any](o Options) (values[E], error) {
-	sure, refused := readable(reflect.TypeFor[E]())
-	err := o.validate()
-	if err == nil && refused != "" {
-		err = fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), refused)
-	}
-	return values[E]{sure, cmp.Or(o.MaxEntry, defaultMaxEntry)}, err
-}
+// Gap is a damaged segment that was taken out of a journal. It has the fields Segment (its
+// number), Ordinal (if not 0, changesets up to this one may be lost as a whole), SHA256 (of
+// its file, in hexadecimal; empty if there was none) and Reason (what was wrong with it).
+type Gap = chain.Gap
 
-// encode returns e as it is in a line, and an error if it could not be read back.
-// It runs user code.
-func (v values[E]) encode(buf *bytes.Buffer, e E) ([]byte, error) {
-	buf.Reset()
-	encoder := json.NewEncoder(buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e); err != nil {
-		return nil, err
-	}
-	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	switch {
-	case len(text) > v.max:
-		return nil, fmt.Errorf("%d bytes of JSON, more than Options.MaxEntry, which is %d", len(text), v.max)
-	case !utf8.Valid(text): // as raw JSON may be
-		return nil, errors.New("its JSON is not UTF-8")
-	case tooDeep(text):
-		return nil, errors.New("json: nested too deeply to be read back")
-	}
-	if !v.sure {
-		var d decoder[E]
-		if _, err := d.decode(Value{JSON: text}); err != nil {
-			return nil, fmt.Errorf("it could not be read back: %w", err)
-		}
-	}
-	return text, nil
-}
+// Value is an entry as it was written, and its place: ChangesetID, Seq and JSON.
+type Value = chain.Value
 
-// maxSeq is beyond the Seqs that a tracker gives and takes back.
-const maxSeq = 1 << 62
+// Anchor is a line of a journal and its hash, in the fields Line and Hash. Two journals
+// that have one in common have the same lines up to there. The zero Anchor is before the
+// first line. Its method String returns a text for ParseAnchor.
+type Anchor = chain.Anchor
 
-// encodeAll returns entries as they are in a line.
-func (v values[E]) encodeAll(id string, entries []cowchangeset.Entry[E]) ([]byte, error) {
-	var b []byte
-	var buf bytes.Buffer
-	for i, e := range entries {
-		if i > 0 {
-			if last := entries[i-1].Seq; e.Seq <= last {
-				return nil, fmt.Errorf("%w: append to changeset %q: %s", ErrConflict, id, outOfOrder(e.Seq, last))
-			}
-			b = append(b, ',')
-		}
-		if e.Seq >= maxSeq {
-			return nil, fmt.Errorf("%w: append to changeset %q: seq %d is beyond what a changeset can have", ErrConflict, id, e.Seq)
-		}
-		text, err := v.encode(&buf, e.Value)
-		if err != nil {
-			return nil, fmt.Errorf("journal: entry %d of changeset %q: %w", e.Seq, id, err)
-		}
-		b = appendEntry(b, e.Seq, text)
-	}
-	return b, nil
-}
-
-// tooDeep reports whether encoding/json would refuse to read a value, because of
-// its limit on nesting, which it has for reading only.
-func tooDeep(value []byte) bool {
-	const surelyFine = 9000 // the limit is 10,000
-	if bytes.Count(value, []byte("{"))+bytes.Count(value, []byte("[")) <= surelyFine {
-		return false
-	}
-	around := append([]byte("[[["), value...) // the line, its entries, the entry
-	return !json.Valid(append(around, "]]]"...))
-}
-
-// A decoder makes entries of JSON. Numbers in an any become json.Number: so that
-// they are what they were, which a float64 is only up to 2^53.
-type decoder[E any] struct {
-	upcast  func(Value) (json.RawMessage, error)
-	json    *json.Decoder
-	text    bytes.Reader
-	decoded int64 // the end of the last value, in the input of json
-}
-
-// decode decodes one value. It runs user code.
-func (d *decoder[E]) decode(v Value) (e E, err error) {
-	if d.upcast != nil {
-		if v.JSON, err = d.upcast(v); err != nil {
-			return e, fmt.Errorf("Options.Upcast: %w", err)
-		}
-		v.JSON = bytes.TrimSpace(v.JSON)
-	}
-	if d.json == nil {
-		d.json, d.decoded = json.NewDecoder(&d.text), 0
-		d.json.UseNumber()
-	}
-	whole := false
-	defer func() {
-		if !whole {
-			d.json = nil // or its unread input would be mixed up with the next value
-		}
-	}()
-	d.text.Reset(v.JSON)
-	if err := d.json.Decode(&e); err != nil {
-		return e, err
-	}
-	end := d.decoded + int64(len(v.JSON))
-	if d.json.InputOffset() != end {
-		return e, errors.New("json: there is something after the value")
-	}
-	d.decoded, whole = end, true
-	return e, nil
-}
-
-// appendAll appends the entries of a line of a journal. It runs user code.
-func (d *decoder[E]) appendAll(to []cowchangeset.Entry[E], path string, number int, l *line) ([]cowchangeset.Entry[E], error) {
-	for _, e := range l.values {
-		v, err := d.decode(Value{ChangesetID: l.id, Seq: e.seq, JSON: e.value})
-		if err != nil {
-			return to, &DecodeError{Journal: path, Line: number, ChangesetID: l.id, Seq: e.seq, Err: err}
-		}
-		to = append(to, cowchangeset.Entry[E]{Seq: e.seq, Value: v})
-	}
-	return to, nil
-}
+// ParseAnchor returns the Anchor of a text that String has made.
+func ParseAnchor(text string) (Anchor, error) { return chain.ParseAnchor(text) }

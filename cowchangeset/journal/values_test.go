@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // event has implementations: encoding/json cannot know which one to make.
@@ -107,31 +108,31 @@ func TestRefusedValues(t *testing.T) {
 
 func refused[E any](t *testing.T, value E, why string) {
 	m := &memory{}
-	j, err := journal.OpenOn[E](m, journal.Options{MaxEntry: 100})
+	j, err := journaltest.Open[E](m, journal.Options{MaxEntry: 100})
 	must(t, err)
 	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))
-	before := string(m.bytes())
+	before := string(m.Text())
 	if err := j.Validate(value); err == nil || !strings.Contains(err.Error(), why) || !strings.HasPrefix(err.Error(), "journal: ") {
 		t.Errorf("Validate: %v", err)
 	}
-	if err := j.Append(background, "A", entries(0, value)); err == nil || !strings.Contains(err.Error(), why) {
+	if err := j.Append(background, "A", journaltest.Entries(0, value)); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("Append: %v", err)
 	}
-	if string(m.bytes()) != before {
-		t.Errorf("it was written: %s", m.bytes())
+	if string(m.Text()) != before {
+		t.Errorf("it was written: %s", m.Text())
 	}
 }
 
 func kept[E any](t *testing.T, value E) {
 	m := &memory{}
-	j, err := journal.OpenOn[E](m, journal.Options{MaxEntry: 100})
+	j, err := journaltest.Open[E](m, journal.Options{MaxEntry: 100})
 	must(t, err)
 	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))
 	must(t, j.Validate(value))
-	must(t, j.Append(background, "A", entries(0, value)))
-	j, err = journal.OpenOn[E](m, journal.Options{})
+	must(t, j.Append(background, "A", journaltest.Entries(0, value)))
+	j, err = journaltest.Open[E](m, journal.Options{})
 	must(t, err)
-	equal(t, load(t, j)[0].Entries, entries(0, value))
+	equal(t, load(t, j)[0].Entries, journaltest.Entries(0, value))
 }
 
 // Numbers in an any are what they were, also those that a float64 is not.
@@ -150,7 +151,7 @@ func TestNumbers(t *testing.T) {
 // Old values can be converted on the way, and an entry that cannot be decoded is named.
 func TestUpcast(t *testing.T) {
 	m := &memory{}
-	tell(t, on(t, m), []step{start("A", 1, ""), add("A", entries[any](0, "5", 6)...), add("A", entries[any](5, "7", "eight")...)})
+	tell(t, on(t, m), []step{start("A", 1, ""), add("A", journaltest.Entries[any](0, "5", 6)...), add("A", journaltest.Entries[any](5, "7", "eight")...)})
 	type number struct{ N int }
 	o := journal.Options{Upcast: func(v journal.Value) (json.RawMessage, error) {
 		if v.ChangesetID != "A" {
@@ -161,7 +162,7 @@ func TestUpcast(t *testing.T) {
 		}
 		return json.RawMessage(" {\"N\":" + strings.Trim(string(v.JSON), `"`) + "}\n"), nil
 	}}
-	j, err := journal.OpenOn[number](m, o)
+	j, err := journaltest.Open[number](m, o)
 	must(t, err)
 	var wrong *journal.DecodeError
 	for s, err := range j.Load(background) {
@@ -179,12 +180,12 @@ func TestUpcast(t *testing.T) {
 		}
 		return was(v)
 	}
-	j, err = journal.OpenOn[number](m, o)
+	j, err = journaltest.Open[number](m, o)
 	must(t, err)
 	equal(t, load(t, j)[0].Entries, []cowchangeset.Entry[number]{{Seq: 0, Value: number{5}}, {Seq: 1, Value: number{6}}, {Seq: 5, Value: number{7}}, {Seq: 6, Value: number{8}}})
 	for _, bad := range []string{`{"N":1}{"N":2}`, `{"N":1} 2`, ``, `{"N":`, `{"N":1}x`} {
 		o.Upcast = func(journal.Value) (json.RawMessage, error) { return json.RawMessage(bad), nil }
-		j, err = journal.OpenOn[number](m, o)
+		j, err = journaltest.Open[number](m, o)
 		must(t, err)
 		for s, err := range j.Load(background) {
 			if !errors.As(err, &wrong) {

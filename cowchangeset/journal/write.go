@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/internal/folder"
 )
 
 // breakDown makes err the error of all calls from now on.
@@ -20,9 +22,9 @@ func (g *log) breakDown(err error) error {
 
 // An outcome is the change that a group makes.
 type outcome struct {
-	lines  []*line
-	size   int64  // of the last segment
-	hash   digest // of the last line
+	lines  []*chain.Line
+	size   int64        // of the last segment
+	hash   chain.Digest // of the last line
 	synced bool
 }
 
@@ -32,17 +34,17 @@ func (g *log) settle(out outcome) {
 	defer g.mu.Unlock()
 	last := &g.segments[len(g.segments)-1]
 	for _, l := range out.lines {
-		g.state.apply(l) // LP(Start, Append, Seal, Abort, Applied, Prune)
-		if l.op == opAppend {
-			g.stats.Entries += l.count
+		g.state.Apply(l) // LP(Start, Append, Seal, Abort, Applied, Prune)
+		if l.Op == chain.OpAppend {
+			g.stats.Entries += l.Count
 		}
 	}
 	if n := len(out.lines); n > 0 {
 		g.lines += n
 		g.stats.Lines += uint64(n)
-		g.stats.Bytes += uint64(out.size - last.size)
+		g.stats.Bytes += uint64(out.size - last.Size)
 		g.stats.Writes++
-		last.size = out.size
+		last.Size = out.size
 		g.hash = out.hash
 		g.dirty = true
 	}
@@ -57,9 +59,9 @@ func (g *log) settle(out outcome) {
 func (g *log) write(group []*call) {
 	asked := only(group, func(c *call) bool { return c.rotate })
 	last := g.active()
-	least := max(cmp.Or(g.options.SegmentSize, defaultSegmentSize), last.header-smallHeader)
-	full := last.size-last.header >= least                         // or checkpoints of many would take more room than the lines
-	rotates := (full || len(asked) > 0) && last.size > last.header // it has more than its header
+	least := max(cmp.Or(g.options.SegmentSize, defaultSegmentSize), last.Header-smallHeader)
+	full := last.Size-last.Header >= least                         // or checkpoints of many would take more room than the lines
+	rotates := (full || len(asked) > 0) && last.Size > last.Header // it has more than its header
 	if rotates {
 		if err := g.rotate(); err != nil {
 			g.failed(err)
@@ -71,10 +73,10 @@ func (g *log) write(group []*call) {
 			rotates = false
 		}
 	}
-	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.op == opPrune })
+	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.Op == chain.OpPrune })
 	out, buf, concerned := g.plan(group)
 	err := g.put(buf, out.synced)
-	if err != nil && !errors.Is(err, ErrBroken) && len(pruning) > 0 && g.folder.Spend() {
+	if err != nil && !errors.Is(err, ErrBroken) && len(pruning) > 0 && g.spend() {
 		g.failed(err)
 		fail(only(concerned, func(c *call) bool { return !slices.Contains(pruning, c) }), err)
 		out, buf, concerned = g.plan(pruning) // alone: to free the disk that may be full
@@ -97,7 +99,7 @@ func (g *log) write(group []*call) {
 			fail(pruning, err)
 		}
 		if len(pruning) > 0 {
-			g.folder.Reserve() // if it was spent; or a later Prune has none
+			g.reserve() // if it was spent; or a later Prune has none
 		}
 	}
 }
@@ -119,7 +121,7 @@ func only(group []*call, wanted func(*call) bool) (calls []*call) {
 // it leave. It returns the outcome, the bytes to be written, and the calls that depend
 // on them.
 func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
-	draft, sync, size := g.state.draft(), false, g.active().size
+	draft, sync, size := g.state.Draft(), false, g.active().Size
 	out.hash, buf = g.hash, g.buf[:0]
 	for _, c := range group {
 		if c.line == nil {
@@ -127,19 +129,19 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 			concerned = append(concerned, c)
 			continue
 		}
-		if c.line.op == opPrune {
-			c.line.before = draft.upTo(c.line.before)
+		if c.line.Op == chain.OpPrune {
+			c.line.Before = draft.UpTo(c.line.Before)
 		}
-		known, why := draft.check(c.line)
+		known, why := draft.Check(c.line)
 		switch {
 		case why != "":
-			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.op, c.line.id, why)
+			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.Op, c.line.ID, why)
 		case !known:
 			out.lines = append(out.lines, c.line)
-			c.line.at = uint64(size) + uint64(len(buf))
-			buf, out.hash = c.line.encode(buf, g.lines+len(out.lines), out.hash)
-			c.line.end = uint64(size) + uint64(len(buf))
-			draft.apply(c.line)
+			c.line.At = uint64(size) + uint64(len(buf))
+			buf, out.hash = c.line.Encode(buf, g.lines+len(out.lines), out.hash)
+			c.line.End = uint64(size) + uint64(len(buf))
+			draft.Apply(c.line)
 		}
 		if len(out.lines) > 0 {
 			concerned = append(concerned, c) // a line of this group is its own, or may say it already, or be why it fails
@@ -154,16 +156,16 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 }
 
 // active returns the segment that is written.
-func (g *log) active() *segment { return &g.segments[len(g.segments)-1] }
+func (g *log) active() *chain.Segment { return &g.segments[len(g.segments)-1] }
 
 // put writes to the end of the last segment, and syncs it if told so.
 //
 // It writes where the file ends, and not where it should end: so if somebody has
 // cut it or written to it, its size shows it afterwards.
 func (g *log) put(buf []byte, sync bool) error {
-	size := g.active().size
+	size := g.active().Size
 	if len(buf) > 0 {
-		if err := writeAll(g.file, buf); err != nil {
+		if err := folder.Write(g.file, buf); err != nil {
 			err = fmt.Errorf("journal: %w", err)
 			if e := g.takeBack(size); e != nil {
 				return g.breakDown(fmt.Errorf("%w: %w, and so has removing what it left: %w", ErrBroken, err, e))
@@ -213,13 +215,4 @@ func (g *log) check(size int64) error {
 		return g.breakDown(fmt.Errorf("%w: somebody else has changed its files: %w", ErrBroken, err))
 	}
 	return nil
-}
-
-// writeAll writes all or fails.
-func writeAll(f io.Writer, text []byte) error {
-	n, err := f.Write(text)
-	if err == nil && n < len(text) {
-		err = io.ErrShortWrite
-	}
-	return err
 }

@@ -55,7 +55,7 @@ func TestBlockingGoesThroughTheSeam(t *testing.T) {
 const seam = modulePath + "/internal/atomics"
 
 // elsewhere lists the files of other systems and processors.
-var elsewhere = []string{"cowchangeset/journal/lock_other.go", "internal/goid/token_other.go", "shardedregistry/snapfile/lock_other.go"}
+var elsewhere = []string{"internal/folder/lock_other.go", "internal/goid/token_other.go"}
 
 // patterns returns how go list is asked for the packages in folders.
 func patterns(folders []string) (all []string) {

@@ -4,7 +4,7 @@ import "io"
 
 type (
 	// Folder is what Save needs of a directory, and File of a file in it.
-	Folder = folder
+	Folder = saver
 	File   = file
 )
 

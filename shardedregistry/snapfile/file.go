@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/latchfree/latchfree/internal/folder"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -60,8 +60,8 @@ func Load[K comparable, V any](path string, config shardedregistry.Config[K, V],
 	return r, err
 }
 
-// folder is a directory, as save needs it.
-type folder interface {
+// saver is a directory, as save needs it.
+type saver interface {
 	// Create makes a file of a new name, which is to become that of another name.
 	Create(becomes string) (file, error)
 	Rename(from, to string) error
@@ -78,7 +78,7 @@ type file interface {
 }
 
 // save makes the file name in d what write writes. Write may be a codec's, and panic.
-func save(d folder, name string, write func(io.Writer) error) (err error) {
+func save(d saver, name string, write func(io.Writer) error) (err error) {
 	f, err := d.Create(name)
 	if err != nil {
 		return fmt.Errorf("snapfile: %w", err)
@@ -107,7 +107,7 @@ func save(d folder, name string, write func(io.Writer) error) (err error) {
 		return fmt.Errorf("snapfile: %w", err)
 	}
 	renamed = true
-	if err := d.Sync(); err != nil && !cannotSync(err) {
+	if err := d.Sync(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSynced, err)
 	}
 	return nil
@@ -159,7 +159,7 @@ func (d directory) Create(becomes string) (file, error) {
 	if old == nil {
 		return f, nil
 	}
-	if err := f.resemble(old); err != nil {
+	if err := folder.Resemble(f.File, old); err != nil {
 		f.Close()
 		os.Remove(f.Name())
 		f.Release()
@@ -205,9 +205,6 @@ func stem(name string) string {
 	return name[:n]
 }
 
-// errLocked says that another open file has the lock.
-var errLocked = errors.New("locked")
-
 // create makes a file whose name begins with start. Another Save may take it for that of one
 // that was killed, as long as it is not locked: then another file takes its place.
 func (d directory) create(start string) (f osFile, err error) {
@@ -217,11 +214,14 @@ func (d directory) create(start string) (f osFile, err error) {
 			return f, err
 		}
 		if f.held, err = os.OpenFile(f.Name(), os.O_RDWR, 0); err == nil {
-			err = lock(f.held)
+			same := false
+			if err = folder.Lock(f.held); err == nil {
+				same, _ = folder.Same(f.held, f.Name())
+			}
 			switch {
-			case err == nil && same(f.held, f.Name()):
+			case same:
 				return f, nil
-			case err != nil && !errors.Is(err, errLocked): // files cannot be locked here, nor perhaps renamed while they are open
+			case err != nil && !errors.Is(err, folder.ErrLocked): // files cannot be locked here, nor perhaps renamed while they are open
 				f.held.Close()
 				f.held = nil
 				return f, nil
@@ -232,31 +232,6 @@ func (d directory) create(start string) (f osFile, err error) {
 		os.Remove(f.Name())
 	}
 	return f, &fs.PathError{Op: "create", Path: f.Name(), Err: errors.Join(errors.New("each new file is taken away"), err)}
-}
-
-// same reports whether path is the name of f.
-func same(f *os.File, path string) bool {
-	a, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Lstat(path)
-	return err == nil && os.SameFile(a, b)
-}
-
-// resemble gives f the permissions, the owner and the group of another, as far as possible.
-func (f osFile) resemble(old fs.FileInfo) error {
-	mode := old.Mode().Perm()
-	now, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	uid, gid, ok := owners(old)
-	myUID, myGID, _ := owners(now)
-	if ok && (uid != myUID || gid != myGID) && f.Chown(uid, gid) != nil && gid != myGID && f.Chown(-1, gid) != nil {
-		mode &^= 0o070 &^ (mode << 3) // what is for that group is not for this one
-	}
-	return f.Chmod(mode)
 }
 
 // sweep removes what was left behind of the files whose names begin with start. It is no
@@ -291,7 +266,10 @@ func removeLeft(path string) {
 		}
 	}
 	defer f.Close()
-	if lock(f) == nil && same(f, path) {
+	if folder.Lock(f) != nil {
+		return
+	}
+	if same, _ := folder.Same(f, path); same {
 		os.Remove(path)
 	}
 }
@@ -300,14 +278,4 @@ func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), 
 
 func (d directory) Remove(name string) error { return os.Remove(d.in(name)) }
 
-func (d directory) Sync() error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	return errors.Join(err, f.Close())
-}
+func (d directory) Sync() error { return folder.SyncDir(string(d)) }

@@ -379,3 +379,20 @@ func TestPowerLoss(t *testing.T) {
 		}
 	}
 }
+
+// unsynced is a folder that cannot be synced.
+type unsynced struct{ snapfile.Folder }
+
+func (unsynced) Sync() error { return errBoom }
+
+// A file that is in place, and perhaps not for good, is there.
+func TestSaveNotSynced(t *testing.T) {
+	p := &powered{files: map[string]*poweredFile{}, left: -1}
+	err := snapfile.SaveOn(unsynced{p}, "a", func(w io.Writer) error { _, err := io.WriteString(w, "all"); return err })
+	if !errors.Is(err, snapfile.ErrNotSynced) || !errors.Is(err, errBoom) {
+		t.Errorf("Save = %v", err)
+	}
+	if f := p.files["a"]; f == nil || string(f.data) != "all" || len(p.files) != 1 {
+		t.Errorf("the files are %v", p.files)
+	}
+}

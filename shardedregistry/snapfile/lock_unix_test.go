@@ -3,8 +3,6 @@
 package snapfile_test
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,28 +81,6 @@ func TestSaveKeepsTheOwner(t *testing.T) {
 		}
 		if s := info.Sys().(*syscall.Stat_t); s.Uid != 12345 || s.Gid != 23456 || info.Mode() != 0o640 {
 			t.Errorf("the new file belongs to %d:%d and has mode %v", s.Uid, s.Gid, info.Mode())
-		}
-	}
-}
-
-// unsynced is a folder that cannot be synced.
-type unsynced struct {
-	snapfile.Folder
-	err error
-}
-
-func (u unsynced) Sync() error { return &os.PathError{Op: "sync", Path: "folder", Err: u.err} }
-
-// Where directories cannot be synced, a file that is in place is saved.
-func TestDirectoriesThatCannotBeSynced(t *testing.T) {
-	for err, want := range map[error]error{syscall.EINVAL: nil, syscall.ENOTSUP: nil, syscall.EIO: snapfile.ErrNotSynced} {
-		p := &powered{files: map[string]*poweredFile{}, left: -1}
-		got := snapfile.SaveOn(unsynced{p, err}, "a", func(w io.Writer) error { _, err := io.WriteString(w, "all"); return err })
-		if !errors.Is(got, want) || want != nil && !errors.Is(got, err) {
-			t.Errorf("where it gives %v, Save = %v, want %v", err, got, want)
-		}
-		if f := p.files["a"]; f == nil || string(f.data) != "all" || len(p.files) != 1 {
-			t.Errorf("where it gives %v, the files are %v", err, p.files)
 		}
 	}
 }

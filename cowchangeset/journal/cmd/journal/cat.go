@@ -10,7 +10,7 @@ import (
 	"io"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // An event is an Event in JSON.
@@ -93,15 +93,15 @@ func cat(ctx context.Context, args []string, stdout io.Writer) error {
 	return buf.Flush()
 }
 
-func eventOf(e journal.Event[json.RawMessage]) event {
+func eventOf(e reader.Event[json.RawMessage]) event {
 	out := event{
 		Line: e.Line, Kind: e.Kind.String(), ID: e.ChangesetID, Ordinal: e.Ordinal, Previous: e.Previous,
 		Entries: entriesOf(e.Entries), Next: e.Next, Before: e.Before, Segment: e.Segment, Journal: e.Journal, Hash: e.Hash,
 	}
 	switch e.Kind {
-	case journal.Sealed:
+	case reader.Sealed:
 		out.Len, out.Last = &e.Manifest.Len, &e.Manifest.Last
-	case journal.Aborted, journal.Lost:
+	case reader.Aborted, reader.Lost:
 		out.Reason = &e.Reason
 	}
 	return out

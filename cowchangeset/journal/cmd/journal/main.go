@@ -13,6 +13,8 @@ import (
 	"os/signal"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 )
 
 func main() {
@@ -79,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case "stat":
 		err = stat(ctx, args, stdout)
 	case "repair":
-		err = repair(args, stdout)
+		err = doRepair(args, stdout)
 	case "-h", "-help", "--help", "help":
 		err = flag.ErrHelp
 	default:
@@ -142,7 +144,7 @@ func verify(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := journal.Verify(path, since)
+	r, err := reader.Verify(path, since)
 	if err != nil {
 		return err
 	}
@@ -163,7 +165,7 @@ var (
 	errNoRepair = errors.New("not repaired")
 )
 
-func repair(args []string, stdout io.Writer) error {
+func doRepair(args []string, stdout io.Writer) error {
 	flags := newFlags("repair")
 	dry := flags.Bool("n", false, "")
 	back := flags.Bool("undo", false, "")
@@ -174,15 +176,15 @@ func repair(args []string, stdout io.Writer) error {
 	case *dry && *back:
 		return fmt.Errorf("%w: -n and -undo do not go together", errUsage)
 	case *back:
-		if err := journal.Undo(path); err != nil {
+		if err := repair.Undo(path); err != nil {
 			return fmt.Errorf("%w: %w", errNoRepair, err)
 		}
 		_, err := fmt.Fprintln(stdout, "the journal is as it was before the repair")
 		return err
 	}
-	do := journal.Repair
+	do := repair.Repair
 	if *dry {
-		do = journal.Examine
+		do = repair.Examine
 	}
 	cut, err := do(path)
 	if err != nil {
@@ -197,6 +199,6 @@ func repair(args []string, stdout io.Writer) error {
 	return nil
 }
 
-func open(path string) (*journal.Reader[json.RawMessage], error) {
-	return journal.OpenReader[json.RawMessage](path, journal.Options{})
+func open(path string) (*reader.Reader[json.RawMessage], error) {
+	return reader.Open[json.RawMessage](path, reader.Options{})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
 // stat says what there is. If the journal is damaged, it says what comes before.
@@ -15,7 +16,7 @@ func stat(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report, damage := journal.Verify(path, journal.Anchor{})
+	report, damage := reader.Verify(path, journal.Anchor{})
 	if codeOf(damage) == exitFailed {
 		return damage
 	}

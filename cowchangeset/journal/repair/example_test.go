@@ -1,0 +1,58 @@
+package repair_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+)
+
+// The lines from the first damage on go to a file beside the journal.
+func ExampleRepair() {
+	j, path, remove := opened[string](journal.Options{})
+	defer remove()
+	ctx := context.Background()
+	j.Start(ctx, cowchangeset.Header{ID: "plan-7", Ordinal: 1})
+	j.Append(ctx, "plan-7", []cowchangeset.Entry[string]{{Seq: 0, Value: "create bucket"}})
+	j.Close()
+
+	segment := filepath.Join(path, "0000000001.journal")
+	text, err := os.ReadFile(segment)
+	if err != nil {
+		log.Fatal(err)
+	}
+	os.WriteFile(segment, bytes.Replace(text, []byte("bucket"), []byte("BUCKET"), 1), 0o600)
+
+	_, err = journal.Open[string](path, journal.Options{})
+	fmt.Println(err != nil)
+	cut, err := repair.Repair(path)
+	fmt.Println("cut", cut.Lines, "line from line", cut.Damage.Line, "on:", err)
+	fmt.Println(filepath.Match("line-3-????????.cut", filepath.Base(cut.File)))
+	// Output:
+	// true
+	// cut 1 line from line 3 on: <nil>
+	// true <nil>
+}
+
+// opened returns a journal in a directory of its own, its path, and what removes both.
+func opened[E any](o journal.Options) (*journal.Journal[E], string, func()) {
+	dir, err := os.MkdirTemp("", "journal")
+	if err != nil {
+		log.Fatal(err)
+	}
+	path := filepath.Join(dir, "changes")
+	j, err := journal.Open[E](path, o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return j, path, func() {
+		j.Close()
+		os.RemoveAll(dir)
+	}
+}

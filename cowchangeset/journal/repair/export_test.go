@@ -1,0 +1,15 @@
+package repair
+
+import (
+	"github.com/latchfree/latchfree/internal/folder"
+)
+
+// RepairOn and the others are Repair, Examine and Undo of a folder that nobody else uses.
+func RepairOn(f folder.Folder) (Repaired, error) { return repair(f) }
+
+func ExamineOn(f folder.Folder) (Repaired, error) {
+	p, err := examine(f)
+	return p.Repaired, err
+}
+
+func UndoOn(f folder.Folder) error { return undo(f) }
