@@ -162,6 +162,20 @@ func TestShutdownFinishesARun(t *testing.T) {
 	assert.Error(t, client.Ready(ctx))
 }
 
+// With -demo there is something to see, and the demo ends with the service.
+func TestDemo(t *testing.T) {
+	client, stop, output := start(t, "-demo")
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		status, err := client.Status(context.Background())
+		assert.NoError(t, err)
+		assert.NotEmpty(t, status.Plans)
+		assert.Positive(t, status.Counts.Applied)
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, stop())
+	assert.NotContains(t, output.String(), "level=ERROR")
+	assert.NotContains(t, output.String(), "level=WARN")
+}
+
 func TestArguments(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"-store", "other"}, {"-store", "naive", "-journal", t.TempDir()}, {"-threshold", "-1"}, {"-queue", "3"}, {"-workers", "-1"}, {"-memory-databases", "-1"},

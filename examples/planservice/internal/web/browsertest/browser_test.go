@@ -243,12 +243,15 @@ func (p *tab) wait(condition string) {
 	require.NoError(p.t, err)
 }
 
-// screenshot writes what the whole page looks like to the folder that the environment
-// names, if it does.
+// folder is where pictures of the page are to be written, if anywhere.
+var folder = os.Getenv("PLANSERVICE_SCREENSHOTS")
+
+func takesPictures() bool { return folder != "" }
+
+// screenshot writes what the whole page looks like, if that is asked for.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
-	folder := os.Getenv("PLANSERVICE_SCREENSHOTS")
-	if folder == "" {
+	if !takesPictures() {
 		return
 	}
 	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
