@@ -21,18 +21,18 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// plans and their strategies. What nobody but the demo answers is in [strategies].
+// The names are as the service normalises them: naive does not find others.
 var (
 	actions = []api.Action{
-		{Name: "back up", Description: "of all databases"}, {Name: "rotate keys"}, {Name: "count stock"}, {Name: "order supplies"},
-		{Name: "collect invoices"}, {Name: "send reminders"}, {Name: "rebuild index"}, {Name: "monthly report"},
+		{Name: "back-up", Description: "of all databases"}, {Name: "rotate-keys"}, {Name: "count-stock"}, {Name: "order-supplies"},
+		{Name: "collect-invoices"}, {Name: "send-reminders"}, {Name: "rebuild-index"}, {Name: "monthly-report"},
 	}
 	plans = []api.Plan{
-		{Name: "housekeeping", Actions: []string{"back up", "rotate keys"}, Strategies: []string{api.Direct}},
-		{Name: "stock", Actions: []string{"count stock", "order supplies"}, Strategies: []string{"warehouse"}},
-		{Name: "reminders", Actions: []string{"collect invoices", "send reminders"}, Strategies: []string{api.Direct, "mail"}},
-		{Name: "search", Actions: []string{"rebuild index"}, Strategies: []string{"search"}},
-		{Name: "month end", Actions: []string{"monthly report", "back up"}, Strategies: []string{api.Direct, "reports"}},
+		{Name: "housekeeping", Actions: []string{"back-up", "rotate-keys"}, Strategies: []string{api.Direct}},
+		{Name: "stock", Actions: []string{"count-stock", "order-supplies"}, Strategies: []string{"warehouse"}},
+		{Name: "reminders", Actions: []string{"collect-invoices", "send-reminders"}, Strategies: []string{api.Direct, "mail"}},
+		{Name: "search", Actions: []string{"rebuild-index"}, Strategies: []string{"search"}},
+		{Name: "month-end", Actions: []string{"monthly-report", "back-up"}, Strategies: []string{api.Direct, "reports"}},
 	}
 	databases = []string{"", "memory:archive", "memory:reports"}
 )

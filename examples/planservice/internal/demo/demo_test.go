@@ -18,14 +18,7 @@ import (
 // The demo brings everything that the page can show, and goes on.
 func TestDemo(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	s, err := service.New(t.Context(), service.Config{Log: log, OpenTimeout: 300 * time.Millisecond})
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, s.Close(context.Background())) }()
-	stop := make(chan struct{})
-	server := httptest.NewServer(web.New(s, log, stop))
-	defer server.Close()
-	defer close(stop)
-	client := api.NewClient(server.URL, server.Client())
+	server, client := serve(t, "latchfree")
 	for range 2 { // the second one finds what the first has left
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -42,6 +35,43 @@ func TestDemo(t *testing.T) {
 		cancel()
 		assert.NoError(t, <-ended)
 	}
+}
+
+// The other stores can be looked at too.
+func TestDemoOfOtherStores(t *testing.T) {
+	for _, store := range []string{"naive", "locked"} {
+		server, client := serve(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Run(ctx, Config{URL: server.URL, Tick: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+		}()
+		require.EventuallyWithT(t, func(t *assert.CollectT) {
+			status, err := client.Status(context.Background())
+			assert.NoError(t, err)
+			assert.Greater(t, status.Counts.Started, uint64(15))
+			assert.Greater(t, status.Counts.Applied, uint64(5))
+			assert.Nil(t, status.EngineCache)
+		}, time.Minute, 5*time.Millisecond)
+		cancel()
+		assert.NoError(t, <-ended)
+	}
+}
+
+// serve starts the service with a store.
+func serve(t *testing.T, store string) (*httptest.Server, *api.Client) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	s, err := service.New(t.Context(), service.Config{Store: store, Log: log, OpenTimeout: 300 * time.Millisecond})
+	require.NoError(t, err)
+	stop := make(chan struct{})
+	server := httptest.NewServer(web.New(s, log, stop))
+	t.Cleanup(func() {
+		close(stop)
+		server.Close()
+		assert.NoError(t, s.Close(context.Background()))
+	})
+	return server, api.NewClient(server.URL, server.Client())
 }
 
 // shows fails unless the service is in all the states that it can be in, at one moment.
