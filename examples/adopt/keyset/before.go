@@ -31,13 +31,13 @@ func NewBefore(fetch Fetch) *Before {
 func (b *Before) Key(ctx context.Context, issuer, id string) (string, error) {
 	b.mu.Lock()
 	set, ok := b.sets[issuer]
-	age := time.Since(set.at)
+	age, isFetched := time.Since(set.at), b.flights[issuer] != nil
 	b.mu.Unlock()
 	var err error
 	switch {
 	case !ok || age >= StaleAfter:
 		set, err = b.share(ctx, issuer)
-	case age >= RefreshAfter:
+	case age >= RefreshAfter && !isFetched:
 		go b.share(context.WithoutCancel(ctx), issuer) // which keeps the set if it fails
 	}
 	if err != nil {

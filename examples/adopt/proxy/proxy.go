@@ -20,14 +20,14 @@ type Settings struct {
 
 var errOpen = errors.New("the host is down")
 
-// New returns a proxy to the host that a request's path begins with. It sends by a transport that
-// has the breakers, [Before] or [After].
+// New returns a proxy that takes /HOST/PATH to http://HOST/PATH, by a transport with breakers: of
+// [NewBefore] or [NewAfter]. One that strangers reach needs a list of hosts besides.
 func New(transport http.RoundTripper) http.Handler {
-	return &httputil.ReverseProxy{
+	routes := http.NewServeMux()
+	routes.Handle("/{host}/{path...}", &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			host := r.In.PathValue("host")
-			r.SetURL(&url.URL{Scheme: "http", Host: host})
+			r.SetURL(&url.URL{Scheme: "http", Host: r.In.PathValue("host")})
 			r.Out.URL.Path = "/" + r.In.PathValue("path")
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -37,5 +37,6 @@ func New(transport http.RoundTripper) http.Handler {
 			}
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
-	}
+	})
+	return routes
 }

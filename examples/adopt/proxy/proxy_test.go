@@ -73,11 +73,10 @@ func both(t *testing.T, f func(t *testing.T, h *hosts, transport http.RoundTripp
 			synctest.Test(t, func(t *testing.T) {
 				h := &hosts{down: map[string]bool{}, slow: map[string]chan struct{}{}, called: map[string]int{}}
 				transport := make(h, settings)
-				routes := http.NewServeMux()
-				routes.Handle("/{host}/{path...}", New(transport))
+				proxy := New(transport)
 				f(t, h, transport, func(path string) int {
 					answer := httptest.NewRecorder()
-					routes.ServeHTTP(answer, httptest.NewRequest("GET", path, nil))
+					proxy.ServeHTTP(answer, httptest.NewRequest("GET", path, nil))
 					return answer.Code
 				})
 			})
