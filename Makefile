@@ -23,7 +23,7 @@ PARTS := ./internal/table ./atomicbreaker/internal/ring ./atomicbreaker/retrybud
 # The packages whose tests race: all but the benchmarks and the gates, which
 # build and disassemble rather than share memory.
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
-RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
+RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/... ./examples/...
 
 # Tests of one goroutine, with which nothing races, that take long, and those that
 # measure what the race detector changes. ManyExpire: where many timers of a bubble fire at

@@ -13,10 +13,12 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/demo"
 	"github.com/latchfree/latchfree/examples/planservice/internal/service"
 	"github.com/latchfree/latchfree/examples/planservice/internal/web"
 )
@@ -42,6 +44,7 @@ type options struct {
 	cluster bool
 	data    string
 	replica int // -1: none
+	demo    bool
 	peers   string
 }
 
@@ -55,6 +58,7 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	flags.BoolVar(&c.NoSync, "nosync", false, "do not fsync the journal: a crash of the machine may lose its end")
 	flags.StringVar(&c.Store, "store", "latchfree", "latchfree, naive or locked")
 	flags.BoolVar(&o.cluster, "cluster", false, "run three replicas that agree, at -addr and the two ports above")
+	flags.BoolVar(&o.demo, "demo", false, "fill the service, and go on changing it a little, to see the page")
 	flags.StringVar(&o.data, "data", "", "`folder` for what the replicas of -cluster keep (a temporary one if empty)")
 	flags.IntVar(&o.replica, "replica", -1, "used by -cluster")
 	flags.StringVar(&o.peers, "peers", "", "used by -cluster")
@@ -141,11 +145,23 @@ func run(ctx context.Context, arguments []string, output io.Writer, listening fu
 	go func() { served <- server.Serve(listener) }()
 	log.Info("listening", "url", "http://"+listener.Addr().String(), "store", o.service.Store)
 	listening(listener.Addr())
+	demoing, endDemo := context.WithCancel(ctx)
+	defer endDemo()
+	var demonstration sync.WaitGroup
+	if o.demo && o.replica <= 0 { // the others show what the first one has got
+		demonstration.Go(func() {
+			if err := demo.Run(demoing, demo.Config{URL: "http://" + listener.Addr().String(), Log: log}); err != nil {
+				log.Error("the demo has ended", "error", err)
+			}
+		})
+	}
 	select {
 	case err = <-served:
 	case <-ctx.Done():
 		log.Info("shutting down", "grace", o.grace)
 	}
+	endDemo()
+	demonstration.Wait()
 	s.Stop()
 	close(stop)
 	grace, cancel := context.WithTimeout(context.Background(), o.grace)

@@ -6,7 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -160,6 +164,44 @@ func TestShutdownFinishesARun(t *testing.T) {
 	assert.Len(t, r.run.Results[0].Receipts, 1)
 	require.NoError(t, <-stopped)
 	assert.Error(t, client.Ready(ctx))
+}
+
+// With -demo there is something to see, and the demo ends with the service.
+func TestDemo(t *testing.T) {
+	client, stop, output := start(t, "-demo")
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		status, err := client.Status(context.Background())
+		assert.NoError(t, err)
+		assert.NotEmpty(t, status.Plans)
+		assert.Positive(t, status.Counts.Applied)
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, stop())
+	assert.NotContains(t, output.String(), "level=ERROR")
+	assert.NotContains(t, output.String(), "level=WARN")
+}
+
+// The lines with curl in README.md work as printed, and answer what is printed beneath, with any
+// text for "…".
+func TestREADMECurl(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("no curl in PATH")
+	}
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	lines := regexp.MustCompile(`(?m)^    (curl .*)\n    (\{.*)$`).FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, lines, 3)
+	for _, arguments := range [][]string{nil, {"-demo"}} {
+		_, stop, output := start(t, arguments...)
+		address := regexp.MustCompile(`msg=listening url=http://(\S+)`).FindStringSubmatch(output.String())[1]
+		for _, line := range lines {
+			command := exec.Command("sh", "-c", strings.ReplaceAll(line[1], "127.0.0.1:8080", address))
+			answer, err := command.Output()
+			require.NoError(t, err, line[1])
+			want := strings.ReplaceAll(regexp.QuoteMeta(line[2]), "…", ".+")
+			assert.Regexp(t, "^"+want+"\n$", string(answer), line[1])
+		}
+		require.NoError(t, stop())
+	}
 }
 
 func TestArguments(t *testing.T) {

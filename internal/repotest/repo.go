@@ -37,8 +37,8 @@ var parts = []string{"atomicbreaker/retrybudget", "atomicbreaker/throttle"}
 var explored = slices.Concat([]string{"internal/table", "atomicbreaker/internal/ring"}, public, parts)
 
 // ours lists the folders whose packages no program of others contains: benchmarks, tests
-// and what only they use, and tools.
-var ours = []string{"bench", "cowchangeset/journal/internal/journaltest", "fuzz", "internal/folder/foldertest", "internal/fuzzall", "internal/kill", "internal/leak", "internal/mc", "internal/model", "internal/mutants", "internal/repotest", "internal/scenes", "internal/svg", "internal/typed"}
+// and what only they use, examples, and tools.
+var ours = []string{"bench", "cowchangeset/journal/internal/journaltest", "examples", "fuzz", "internal/folder/foldertest", "internal/fuzzall", "internal/kill", "internal/leak", "internal/mc", "internal/model", "internal/mutants", "internal/repotest", "internal/scenes", "internal/svg", "internal/typed"}
 
 // library returns the folders of all packages but ours, with those of commands.
 func library(t *testing.T) []string {

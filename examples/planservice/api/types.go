@@ -144,6 +144,13 @@ type Engine struct {
 	Number uint64 `json:"number"` // unique in the process
 }
 
+// EngineCache has the counts of the cache of engines.
+type EngineCache struct {
+	Hits    uint64 `json:"hits"`    // calls that found an engine
+	Created uint64 `json:"created"` // engines that were opened
+	Closed  uint64 `json:"closed"`  // engines that were closed
+}
+
 // Breaker is the state of a strategy's breaker. Strategies without failures have none.
 type Breaker struct {
 	Strategy   string `json:"strategy"`
@@ -167,6 +174,8 @@ type Status struct {
 	Changesets []Changeset    `json:"changesets"` // the latest ones, newest first
 	Breakers   []Breaker      `json:"breakers"`   // one for each strategy
 	Engines    []Engine       `json:"engines"`
+	// EngineCache is nil where the store does not count.
+	EngineCache *EngineCache `json:"engine_cache,omitempty"`
 }
 
 // Mirror is a replica's copy of a bucket.

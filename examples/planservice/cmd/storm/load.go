@@ -56,6 +56,7 @@ type load struct {
 	mu     sync.Mutex
 	took   []time.Duration // by each operation
 	others []time.Duration // by each operation beside what stalls
+	late   time.Duration   // by which a timer was late beside what stalls, at most
 	lost   int             // operations whose outcome is not known
 
 	trips, heard int // of breakers at other replicas that may, or did, hear of a trip

@@ -53,6 +53,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	case *stores == "all":
 		names = []string{"naive", "locked", "latchfree"}
 	}
+	fmt.Fprintln(progress, "building the service, which takes a minute or two the first time")
 	binary, remove, err := build(ctx)
 	if err != nil {
 		return err
@@ -263,6 +264,7 @@ func print(out io.Writer, results []result) {
 		}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"longest wait", 1}} {
 			row(q.name+" beside stalls", func(r result) string { return quantile(r.load.others, q.part).Round(10 * time.Microsecond).String() })
 		}
+		row("longest wait of a timer alone", func(r result) string { return r.load.late.Round(10 * time.Microsecond).String() })
 	}
 	if !slices.ContainsFunc(results, func(r result) bool { return r.store == "clustered" }) {
 		return

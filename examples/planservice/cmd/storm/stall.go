@@ -54,7 +54,7 @@ func replayStalls(ctx context.Context, l *storming) error {
 	if err := again(); err != nil {
 		return err
 	}
-	return together(2+max(l.clients, 4*runtime.NumCPU()), func(client int) error {
+	return together(3+max(l.clients, 4*runtime.NumCPU()), func(client int) error {
 		for i := 0; l.during.Err() == nil; i++ {
 			var err error
 			switch client {
@@ -62,6 +62,8 @@ func replayStalls(ctx context.Context, l *storming) error {
 				_, err = l.Run(ctx, "stalls", api.RunPlan{})
 			case 1:
 				err = applySlowly(ctx, l, i)
+			case 2:
+				l.idle()
 			default:
 				err = l.watched(
 					func() error { return recordOne(ctx, l, client, fmt.Sprintf("stall-%d-%d", client, i)) },
@@ -108,6 +110,16 @@ func (l *storming) watched(operations ...func() error) error {
 	return nil
 }
 
+// idle is somebody who asks for nothing: how late a timer is, is what the machine adds to all waits.
+func (l *storming) idle() {
+	began := time.Now()
+	time.Sleep(stallPause)
+	late := time.Since(began) - stallPause
+	l.load.mu.Lock()
+	defer l.load.mu.Unlock()
+	l.load.late = max(l.load.late, late)
+}
+
 // quantile returns the time within which a part of all operations ended. It sorts them.
 func quantile(took []time.Duration, part float64) time.Duration {
 	if len(took) == 0 {
@@ -120,15 +132,17 @@ func quantile(took []time.Duration, part float64) time.Duration {
 // finding says in a sentence what the storm has found out about the stores that it compares.
 func finding(results []result) string {
 	var waits, wrong []string
+	var late time.Duration
 	for _, r := range results {
 		if len(r.load.others) > 0 {
 			waits = append(waits, fmt.Sprintf("up to %v with %s", quantile(r.load.others, 1).Round(time.Millisecond), r.store))
 		}
+		late = max(late, r.load.late)
 		wrong = append(wrong, fmt.Sprintf("%d with %s", r.defects.sum(), r.store))
 	}
 	if len(waits) == 0 {
 		return fmt.Sprintf("Operations that went wrong: %s.", strings.Join(wrong, ", "))
 	}
-	return fmt.Sprintf("While a database took %v to open, a strategy stalled and an apply took %v, everybody else waited %s; operations that went wrong: %s.",
-		slowOpen, slowApply, strings.Join(waits, ", "), strings.Join(wrong, ", "))
+	return fmt.Sprintf("While a database took %v to open, a strategy stalled and an apply took %v, everybody else waited %s, and a timer alone up to %v; operations that went wrong: %s.",
+		slowOpen, slowApply, strings.Join(waits, ", "), late.Round(time.Millisecond), strings.Join(wrong, ", "))
 }

@@ -54,6 +54,10 @@ func (s *Service) Status() api.Status {
 	if s.set.Mirrors != nil {
 		status.Mirrors = s.set.Mirrors()
 	}
+	if s.set.EngineCache != nil {
+		counts := s.set.EngineCache()
+		status.EngineCache = &counts
+	}
 	return status
 }
 

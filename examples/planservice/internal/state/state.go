@@ -48,6 +48,8 @@ type Set struct {
 	Fresh func() error
 	// Mirrors, unless nil, returns the copies that are read.
 	Mirrors func() []api.Mirror
+	// EngineCache, unless nil, returns what the cache of engines has counted.
+	EngineCache func() api.EngineCache
 	// Close, unless nil, ends what is below the structures, when all of them are closed.
 	Close func(context.Context) error
 }

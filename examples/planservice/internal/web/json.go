@@ -20,7 +20,7 @@ const maxBody = 1 << 20
 func read[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			return v, &api.Error{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType, Message: "the body is to be application/json"}
+			return v, &api.Error{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType, Message: fmt.Sprintf("the body is sent as %s: send it as application/json", kind)}
 		}
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))

@@ -61,8 +61,11 @@ func (h *server) render(name string) ([]byte, error) {
 // duration is one of so many milliseconds as people read it.
 func duration(milliseconds int64) time.Duration {
 	d := time.Duration(milliseconds) * time.Millisecond
-	if d >= 10*time.Second {
+	switch {
+	case d >= 10*time.Second:
 		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
 	}
 	return d
 }

@@ -99,6 +99,7 @@ func New(ctx context.Context, c Config) (set state.Set, err error) {
 		return nil
 	}
 	set.Mirrors = func() []api.Mirror { return []api.Mirror{a.mirror(), p.mirror(), s.mirror()} }
+	set.EngineCache = e.Counts
 	set.Close = closing.close
 	return set, nil
 }

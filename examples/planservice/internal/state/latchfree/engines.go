@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
@@ -63,6 +64,12 @@ func (s *Engines) All() iter.Seq[*engine.Engine] {
 			}
 		}
 	}
+}
+
+// Counts returns what the cache has counted.
+func (s *Engines) Counts() api.EngineCache {
+	c := s.cache.Stats()
+	return api.EngineCache{Hits: c.Hits, Created: c.Created, Closed: c.Closed}
 }
 
 // Collectors returns what Prometheus may ask of the engines.

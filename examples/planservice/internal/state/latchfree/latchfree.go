@@ -61,7 +61,7 @@ func New(ctx context.Context, c Config) (state.Set, error) {
 		return none, err
 	}
 	return state.Set{Name: "latchfree", Actions: actions, Plans: plans, Strategies: strategies,
-		Changesets: changesets, Breakers: breakers, Engines: engines,
+		Changesets: changesets, Breakers: breakers, Engines: engines, EngineCache: engines.Counts,
 		Collectors: slices.Concat(actions.Collectors(), plans.Collectors(), strategies.Collectors(),
 			changesets.Collectors(), breakers.Collectors(), engines.Collectors())}, nil
 }

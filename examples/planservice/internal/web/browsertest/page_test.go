@@ -2,11 +2,13 @@ package browsertest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/demo"
 	"github.com/latchfree/latchfree/examples/planservice/internal/service"
 	"github.com/latchfree/latchfree/examples/planservice/internal/web"
 )
@@ -27,7 +30,7 @@ func TestPage(t *testing.T) {
 
 // drive changes the state of a service while its page is open.
 func drive(t *testing.T, browser context.Context, s screen) {
-	server, client := serve(t)
+	server, client := serve(t, service.Config{OpenTimeout: -1, Strategies: []api.Strategy{down(t)}})
 	p := open(t, browser, s, server.URL)
 	p.wait(`document.querySelector("h1")?.textContent === "planservice"`)
 	value[bool](p, `window.opened = true`) // a reload would lose it
@@ -74,6 +77,41 @@ func drive(t *testing.T, browser context.Context, s screen) {
 	server.Listener.Close()
 	server.CloseClientConnections()
 	p.wait(`document.body.classList.contains("stale")`)
+	assert.True(t, value[bool](p, `document.querySelector("#lost").checkVisibility()`))
+	p.check(s, "lost")
+}
+
+// The page is clean at all widths when there is nothing, and when there is everything that it
+// can show.
+func TestPageWidths(t *testing.T) {
+	browser := startBrowser(t)
+	tick, openTimeout, seconds := 100*time.Millisecond, 500*time.Millisecond, 2
+	if takesPictures() { // of the usual pace, and of more than a moment
+		tick, openTimeout, seconds = 0, 0, 40
+	}
+	server, _ := serve(t, service.Config{OpenTimeout: openTimeout})
+	screens := []screen{{"360", 360, 740, true}, {"768", 768, 1024, true}, {"1440", 1440, 900, false}}
+	tabs := make([]*tab, len(screens))
+	for i, s := range screens {
+		tabs[i] = open(t, browser, s, server.URL)
+		tabs[i].wait(`document.querySelector("#changesets")?.textContent.includes("none yet")`)
+		assert.False(t, value[bool](tabs[i], `document.querySelector("#lost").checkVisibility()`))
+		tabs[i].check(s, "empty")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- demo.Run(ctx, demo.Config{URL: server.URL, Tick: tick, Log: slog.New(slog.DiscardHandler)})
+	}()
+	for i, s := range screens {
+		tabs[i].wait(fmt.Sprintf(`document.querySelector("#curve path").getAttribute("d").split("L").length > %d
+			&& /^3 opened, 0 closed, [1-9]/.test(document.querySelector("#engine-counts").textContent)
+			&& [".Closed", ".Open", ".HalfOpen", ".applied", ".sealed", ".open"].every(state => document.querySelector("td > " + state))`, seconds))
+		tabs[i].check(s, "demo")
+		assert.Empty(t, tabs[i].console())
+	}
+	cancel()
+	assert.NoError(t, <-ended)
 }
 
 // check says what cannot be seen or read well on a screen, and takes the page's picture.
@@ -90,13 +128,20 @@ func (p *tab) check(s screen, name string) {
 	}
 }
 
-// serve starts the service with a strategy that is down.
-func serve(t *testing.T) (*httptest.Server, *api.Client) {
+// down returns a strategy that is down.
+func down(t *testing.T) api.Strategy {
 	t.Helper()
-	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
-	t.Cleanup(down.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(server.Close)
+	return api.Strategy{Name: "down", URL: server.URL}
+}
+
+// serve starts the service.
+func serve(t *testing.T, c service.Config) (*httptest.Server, *api.Client) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s, err := service.New(t.Context(), service.Config{Log: log, OpenTimeout: -1, Strategies: []api.Strategy{{Name: "down", URL: down.URL}}})
+	c.Log = log
+	s, err := service.New(t.Context(), c)
 	require.NoError(t, err)
 	stop := make(chan struct{})
 	server := httptest.NewServer(web.New(s, log, stop))
