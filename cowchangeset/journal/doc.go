@@ -120,7 +120,8 @@
 // are removed, or moved to Options.Archive. The remaining segments verify by
 // themselves, as the header of the first one has the hash of the line before it; and
 // they verify together with the archived ones. All segments but the last can be copied
-// at any time: they do not change.
+// at any time: they do not change, unless [Journal.Compress] makes them gzip files, which
+// are read in place.
 //
 // # Costs
 //

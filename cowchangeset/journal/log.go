@@ -27,6 +27,8 @@ type log struct {
 	closer  *atomics.Event // fired by the last writer if Close waits for it
 	loading int            // how many read segments, which are not to be dropped meanwhile
 
+	compressing atomics.Mutex // held by Compress
+
 	// The writer writes these under mu, and may read them without.
 	state    *chain.State
 	segments []chain.Segment // the last one is written
@@ -43,7 +45,7 @@ type log struct {
 
 	// These never change after Open.
 	path     string
-	folder   folder.Folder
+	folder   folder.Gzip
 	archive  string // where pruned segments go; empty: nowhere
 	options  Options
 	unlock   io.Closer // lets others open the journal
@@ -76,6 +78,8 @@ func (g *log) close() error {
 	}
 	err, dirty := g.broken, g.dirty
 	g.mu.Unlock()
+	g.compressing.Lock() // which a Compress gives up soon
+	defer g.compressing.Unlock()
 
 	if err == nil && dirty {
 		if e := g.file.Sync(); e != nil {

@@ -133,7 +133,7 @@ func makeDirectory(path string, o Options) (made bool, err error) {
 
 // read makes the log of what a folder has that nobody else uses.
 func (g *log) read(f folder.Folder, unlock io.Closer, o Options) error {
-	g.folder, g.unlock, g.options, g.identity = f, unlock, o, cmp.Or(o.NewIdentity, rand.Text())
+	g.folder, g.unlock, g.options, g.identity = folder.Gzip{Folder: f}, unlock, o, cmp.Or(o.NewIdentity, rand.Text())
 	if err := g.recover(); err != nil {
 		if g.file != nil {
 			g.file.Close()

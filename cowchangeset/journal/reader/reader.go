@@ -61,7 +61,7 @@ func Open[E any](path string, o Options) (*Reader[E], error) {
 // look returns a view of the segments with a number of since or more, where the journal is
 // now.
 func (r *Reader[E]) look(since uint64) (*chain.View, error) {
-	from := chain.Lister(r.options.Folder)
+	from := chain.Lister(folder.Gzip{Folder: r.options.Folder})
 	if r.options.Folder == nil {
 		var err error
 		if from, err = chain.Find(r.absolute); err != nil {

@@ -86,7 +86,7 @@ func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, 
 		return c, fmt.Errorf("journal: %w", err)
 	}
 	defer l.Close()
-	if c, err = do(l); c.File != "" {
+	if c, err = do(folder.Gzip{Folder: l}); c.File != "" {
 		c.File = d.In(c.File)
 	}
 	return c, err
@@ -391,7 +391,7 @@ func sumOf(f chain.Source, name string) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(is, 0, size)); err != nil {
+	if _, err := io.Copy(h, io.NewSectionReader(is, 0, size)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // of a damaged one: what can be read
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -100,7 +101,7 @@ func (c *Repaired) read(r io.Reader) error {
 	for {
 		line, err := text.ReadBytes('\n')
 		if err != nil {
-			if err == io.EOF {
+			if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) { // as of a damaged compressed file
 				err = nil
 			}
 			return err

@@ -48,7 +48,7 @@ func (p *play) call() step {
 		return some[rand.IntN(len(some))], true
 	}
 	for {
-		switch rand.IntN(9) {
+		switch rand.IntN(10) {
 		case 0, 1:
 			p.next++
 			previous = latest.ID
@@ -91,6 +91,11 @@ func (p *play) call() step {
 				return prune(p.now[rand.IntN(i)+1].Ordinal)
 			}
 		case 8:
+			if rand.IntN(4) > 0 { // it takes a millisecond
+				continue
+			}
+			return step{Name: "compress", Call: func(j *journal.Journal[any]) error { return j.Compress(background) }, Then: func(all []saved) []saved { return all }}
+		case 9:
 			return step{Name: "rotate", Call: func(j *journal.Journal[any]) error { return j.Rotate(background) }, Then: func(all []saved) []saved { return all }}
 		}
 	}

@@ -22,7 +22,7 @@ type Segment struct {
 
 const (
 	Suffix      = ".journal" // of a segment
-	Unborn      = ".new"     // of a file that is to be a segment
+	Unborn      = folder.Unborn
 	LockName    = "lock"     // of an empty file that is locked while the journal is open
 	ReserveName = "reserve"  // of a file that a Prune on a full disk removes first
 )

@@ -22,7 +22,7 @@ func Find(path string) (Lister, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return d, nil
+	return folder.Gzip{Folder: d}, nil
 }
 
 // A View is segments of a journal that others may be writing, with the sizes that they

@@ -106,7 +106,7 @@ func Reader[E any](f folder.Folder, o reader.Options) (*reader.Reader[E], error)
 
 // Verify is reader.Verify of a folder.
 func Verify(f folder.Folder, since journal.Anchor) (reader.Report, error) {
-	return chain.Verify(f, since)
+	return chain.Verify(folder.Gzip{Folder: f}, since)
 }
 
 // VerifyText verifies the first segment of a journal.
