@@ -252,7 +252,7 @@ func TestRepairOrder(t *testing.T) {
 	whole, _ := three(t)
 	end := damaged(whole, 3, len(whole.Segment(3).Data)-50)
 	for want, m := range map[string]*memory{
-		"remove create write sync rename syncdir syncdir edit truncate sync syncdir": end.Clone(),
+		"remove remove create write sync rename syncdir syncdir edit truncate sync syncdir": end.Clone(),
 		"syncdir edit write sync rename syncdir":                                     damaged(whole, 1, 300),
 		"rename syncdir syncdir":                                                     damaged(whole, 3, 50),
 	} {

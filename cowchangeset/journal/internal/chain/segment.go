@@ -23,8 +23,8 @@ type Segment struct {
 const (
 	Suffix      = ".journal" // of a segment
 	Unborn      = folder.Unborn
-	LockName    = "lock"     // of an empty file that is locked while the journal is open
-	ReserveName = "reserve"  // of a file that a Prune on a full disk removes first
+	LockName    = "lock"    // of an empty file that is locked while the journal is open
+	ReserveName = "reserve" // of a file that a Prune on a full disk removes first
 )
 
 // FileName returns the name of a segment. Names sort as the numbers do.
