@@ -68,6 +68,17 @@ func (g Gzip) Edit(name string) (File, error) {
 	return g.Folder.Edit(name)
 }
 
+// Create makes a file. Another one, which it is to resemble, may be compressed.
+func (g Gzip) Create(name, like string) (File, error) {
+	f, err := g.Folder.Open(like)
+	if err == nil {
+		f.Close()
+	} else if errors.Is(err, fs.ErrNotExist) && like != "" {
+		like += zipped
+	}
+	return g.Folder.Create(name, like)
+}
+
 // Rename gives a file another name, which no compressed file has.
 func (g Gzip) Rename(from, to string) error {
 	err := g.Folder.Rename(from, to)

@@ -184,7 +184,7 @@ func (f *follower) resume(v *chain.View) (gone bool, err error) {
 		f.Whole = true
 		return true, nil
 	}
-	if err := f.Open(0, f.next, f.Scanner.Number, f.Hash); err != nil {
+	if err := f.Open(0, f.next, v.Files[0].Size, f.Scanner.Number, f.Hash); err != nil {
 		return false, err
 	}
 	f.Size = f.next

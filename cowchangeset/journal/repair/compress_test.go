@@ -47,7 +47,7 @@ func TestRepairOfCompressed(t *testing.T) {
 		}
 		must(t, on(t, m.Clone()).Close())
 		must(t, repair.UndoOn(m))
-		if name := unlike(m, bad, ""); name != "" {
+		if name := unlike(m, bad); name != "" {
 			t.Fatalf("byte %d: Undo has not restored %s", at, name)
 		}
 	}

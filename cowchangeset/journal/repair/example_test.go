@@ -13,7 +13,7 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 )
 
-// The lines from the first damage on go to a file beside the journal.
+// Everything from the first damage on is cut, and the segment is kept as it was.
 func ExampleRepair() {
 	j, path, remove := opened[string](journal.Options{})
 	defer remove()
@@ -32,11 +32,11 @@ func ExampleRepair() {
 	_, err = journal.Open[string](path, journal.Options{})
 	fmt.Println(err != nil)
 	cut, err := repair.Repair(path)
-	fmt.Println("cut", cut.Lines, "line from line", cut.Damage.Line, "on:", err)
-	fmt.Println(filepath.Match("line-3-????????.cut", filepath.Base(cut.File)))
+	fmt.Println("damaged at line", cut.Damage.Line, "and", cut.Kept, "lines are kept:", err)
+	fmt.Println(filepath.Match("0000000001.journal.2-????????.damaged", filepath.Base(cut.Aside[0])))
 	// Output:
 	// true
-	// cut 1 line from line 3 on: <nil>
+	// damaged at line 3 and 2 lines are kept: <nil>
 	// true <nil>
 }
 

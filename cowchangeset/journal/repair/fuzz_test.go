@@ -212,27 +212,11 @@ func tryRepair(t *testing.T, m *memory) {
 	if err := repair.UndoOn(undone); err != nil {
 		t.Fatal(err)
 	}
-	for name, was := range bad.Files {
-		if is := movedTo(m, bad, name); is != nil {
-			if !bytes.Equal(is.Data, was.Data) {
-				t.Fatalf("%s is damaged otherwise", name)
-			}
-			continue
-		}
-		kept := was.Data[:bytes.LastIndexByte(was.Data, '\n')+1] // without a torn tail
-		if cut.File != "" && name == lastOf(m) {
-			tail := m.Files[cut.File].Data
-			kept = bytes.TrimSuffix(was.Data, tail)
-			if len(kept)+len(tail) != len(was.Data) {
-				t.Fatalf("%s: something else was cut", name)
-			}
-		}
-		if !bytes.HasPrefix(m.Files[name].Data, kept) {
-			t.Fatalf("%s: bytes are lost", name)
-		}
-		if !bytes.HasPrefix(undone.Files[name].Data, kept) {
-			t.Fatalf("%s: bytes are lost by Undo", name)
-		}
+	if name := lost(m, bad); name != "" {
+		t.Fatalf("%s is lost", name)
+	}
+	if name := unlike(undone, bad); name != "" {
+		t.Fatalf("Undo has not restored %s", name)
 	}
 	must(t, on(t, m).Close())
 	if again, err := repair.RepairOn(m); err != nil || again.Damage != nil {

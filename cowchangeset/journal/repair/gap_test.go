@@ -51,7 +51,7 @@ func TestOneBadByte(t *testing.T) {
 			}
 			cut, err := repair.RepairOn(m)
 			must(t, err)
-			if lines := bytes.Count(sound.Text(), []byte("\n")); len(cut.Lost) != 1 || cut.Lines != bytes.Count(sound.Segment(number).Data, []byte("\n")) || cut.Kept != lines-cut.Lines {
+			if lines := bytes.Count(sound.Text(), []byte("\n")); len(cut.Lost) != 1 || cut.Kept != lines-bytes.Count(sound.Segment(number).Data, []byte("\n")) {
 				t.Errorf("segment %d, byte %d: %v", number, at, cut)
 			}
 			j := on(t, m)
@@ -166,7 +166,7 @@ func TestGapsOfAnything(t *testing.T) {
 		opened := m.Clone()
 		j := on(t, opened)
 		kept := load(t, j)
-		whole := cut.File == "" && lastOf(opened) == lastOf(sound) // the end is, at least
+		whole := lastOf(opened) == lastOf(sound) && bytes.HasPrefix(opened.Files[lastOf(opened)].Data, sound.Files[lastOf(sound)].Data) // the end is, at least
 		check := func(what string, s saved) {
 			c := all[s.Ordinal-1]
 			if s.ID != c.id || s.Ordinal > 1 && s.Previous != "" && s.Previous != all[s.Ordinal-2].id {
@@ -208,10 +208,8 @@ func TestGapsOfAnything(t *testing.T) {
 		must(t, on(t, opened).Close())
 		if cut.Damage != nil {
 			must(t, repair.UndoOn(m))
-			for name, f := range bad.Files {
-				if name != lastOf(bad) && !bytes.Equal(m.Files[name].Data, f.Data) {
-					t.Fatalf("%s is not back", name)
-				}
+			if name := unlike(m, bad); name != "" {
+				t.Fatalf("%s is not back", name)
 			}
 			for n := range segments { // the damaged ones come back from a backup
 				name := journaltest.SegmentName(n + 1)

@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,9 +19,8 @@ import (
 // the journal is sound, Repair changes nothing; a write that was cut off, which Open
 // removes, is no damage.
 //
-// A segment that is damaged, and has others behind it, is taken out: its file gets the
-// suffix .damaged, and a line at the end of the journal says which segment is missing,
-// and why. Verify reports it from then on. All other segments stay as they are. The
+// A segment that is damaged, and has others behind it, is taken out, and a line at the end
+// of the journal says which segment is missing, and why. Verify reports it from then on. The
 // header of the next one has all but entries: so changesets with entries in the segment
 // that are neither applied nor aborted are sealed and aborted, nothing is applied a second
 // time, and no receipt is given twice. Of those that are, the other entries are yielded.
@@ -33,13 +31,15 @@ import (
 // the changesets behind the last that is not known, and those before it are aborted; a
 // Reader yields all that are known.
 //
-// From the last segment, Repair moves everything from the first damaged line on to a file
-// beside the others, or the segment as a whole if that is its header: then the one before
-// it is the last.
+// From the last segment, Repair cuts everything from the first damaged line on, or takes it
+// out as a whole if that is its header: then the one before it is the last.
+//
+// Each file that Repair takes out or changes is kept as it was, beside the others: under the
+// name of the segment, the number and hash of the journal's last line after the repair, and
+// the suffix .damaged. Changing the last segment takes room on the disk for two copies of it.
 //
 // Repair fails and changes nothing if nothing would be left, as when the only header is
-// damaged; that error wraps the *CorruptError. So it does if a file .damaged of an
-// earlier repair is in the way. It returns ErrLocked if the journal is open.
+// damaged; that error wraps the *CorruptError. It returns ErrLocked if the journal is open.
 //
 // After any crash that interrupts it, Repair can be called again, and nothing is lost.
 // Undo takes a repair back, and a segment that is found again, as in a backup, can be put
@@ -86,142 +86,113 @@ func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, 
 		return c, fmt.Errorf("journal: %w", err)
 	}
 	defer l.Close()
-	if c, err = do(folder.Gzip{Folder: l}); c.File != "" {
-		c.File = d.In(c.File)
+	c, err = do(folder.Gzip{Folder: l})
+	for i, name := range c.Aside {
+		c.Aside[i] = d.In(name)
 	}
 	return c, err
 }
 
-// A repairPlan says how to repair a journal.
-type repairPlan struct {
+// A plan says how to repair a journal.
+type plan struct {
 	Repaired
-	s       *chain.Scanner  // has read what is left
-	left    []chain.Segment // which is in these
-	strange []string        // files that are not of the journal
+	s    *chain.Scanner  // has read what is left
+	left []chain.Segment // which is in these
+	cut  bool            // the end of the last of left goes, and is more than a torn tail
+	tail []chain.Segment // behind it, which go as a whole
 
-	cut   int64           // how long the last of left is to be, if more is to go than a torn tail
-	aside []chain.Segment // that are behind it, and go as a whole
+	lines []byte   // that say what is missing
+	out   []string // segments that go
+	n     int      // of the names of files: see aside
+	last  journal.Anchor
 }
 
-// repair returns the Repaired that it has made, with a name for a path.
+// repair returns the Repaired that it has made, with names for paths.
 //
-// Each step leaves a journal that another repair repairs: first segments go from the end
-// on, then the end of the last one that is left, of which there is a copy by then; then
-// lines say what is to be missing; then that is moved aside.
+// First the last segment is replaced by what is left of it and lines that say what is missing.
+// Then the files are set aside of which they say it. What is behind the new last line does not
+// continue it, so that the journal is damaged until it has gone.
 func repair(f folder.Folder) (Repaired, error) {
 	p, err := examine(f)
 	if err != nil || p.Damage == nil {
 		return Repaired{}, err
 	}
-	if err := p.free(); err != nil {
-		return Repaired{}, err
-	}
-	last := p.left[len(p.left)-1]
-	if p.cut > 0 {
-		if err := p.save(f, last.Name()); err != nil {
-			return Repaired{}, fmt.Errorf("journal: keeping what is to be cut: %w", err)
+	if p.cut || len(p.lines) > 0 {
+		if err := p.replace(f, p.left[len(p.left)-1].Name()); err != nil {
+			return Repaired{}, fmt.Errorf("journal: changing the last segment: %w", err)
 		}
 	}
-	for _, s := range slices.Backward(p.aside) {
-		if err := f.Rename(s.Name(), asideName(s.Name(), p.s.Last())); err != nil { // LP(Repair)
-			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
-		}
-	}
-	if err := f.Sync(); err != nil {
-		return Repaired{}, fmt.Errorf("journal: fsync of the directory: %w", err)
-	}
-	if p.cut > 0 {
-		if err := truncate(f, last.Name(), p.cut); err != nil { // LP(Repair)
-			return Repaired{}, fmt.Errorf("journal: cutting: %w", err)
-		}
-	}
-	var lines []*chain.Line
-	for _, g := range p.Lost {
-		if !p.s.State.Declared(g.Segment) {
-			lines = append(lines, &chain.Line{Op: chain.OpGap, Segment: g.Segment, Ordinal: g.Ordinal, Sum: g.SHA256, Reason: g.Reason})
-		}
-	}
-	if len(lines) > 0 {
-		if err := p.write(f, last.Name(), lines); err != nil { // LP(Repair)
-			return Repaired{}, fmt.Errorf("journal: writing what is missing: %w", err)
-		}
-	}
-	for _, g := range p.Lost {
-		if g.SHA256 == "" {
-			continue
-		}
-		if err := f.Rename(chain.FileName(g.Segment), p.outName(g)); err != nil { // LP(Repair)
+	for _, name := range p.out {
+		if err := f.Rename(name, aside(name, p.last, p.n)); err != nil { // LP(Repair)
 			return Repaired{}, fmt.Errorf("journal: taking a segment out: %w", err)
 		}
 	}
 	return p.Repaired, f.Sync()
 }
 
-// free returns an error if a segment would be moved over one that an earlier repair has taken
-// out: that is a version of its own.
-func (p *repairPlan) free() error {
-	names := make([]string, 0, len(p.aside)+len(p.Lost))
-	for _, s := range p.aside {
-		names = append(names, asideName(s.Name(), p.s.Last()))
+// replace replaces the last segment, and keeps it as it was. If it fails before that, it
+// leaves no copy: the disk may be full.
+func (p *plan) replace(f folder.Folder, name string) error {
+	fresh, was := name+chain.Unborn, aside(name, p.last, p.n)
+	keep, end := p.s.Size, p.lines
+	if p.s.Fixed {
+		keep, end = keep-1, append([]byte("\n"), end...)
 	}
-	for _, g := range p.Lost {
-		if g.SHA256 != "" {
-			names = append(names, chain.FileName(g.Segment)+damaged, p.outName(g))
-		}
+	err := write(f, fresh, name, keep, end)
+	if err == nil {
+		err = write(f, was, name, p.left[len(p.left)-1].Size, nil)
 	}
-	for _, name := range names {
-		if slices.Contains(p.strange, name) {
-			return fmt.Errorf("journal: %s is there from an earlier repair: move it to another place first", name)
-		}
+	if err == nil {
+		err = f.Sync()
 	}
-	return nil
+	if err != nil {
+		f.Remove(fresh)
+		f.Remove(was)
+		return err
+	}
+	if err := f.Rename(fresh, name); err != nil { // LP(Repair)
+		return err
+	}
+	return f.Sync()
 }
 
-// damaged is the suffix of a segment that was taken out.
-const damaged = ".damaged"
-
-// outName returns the name of a segment that was taken out. If an earlier line says that it is
-// missing, no other one does.
-func (p *repairPlan) outName(g journal.Gap) string {
-	if p.s.State.Declared(g.Segment) {
-		return asideName(chain.FileName(g.Segment), p.s.Last())
+// write makes a file of the beginning of another one and a text, and syncs it.
+func write(f folder.Folder, name, like string, size int64, text []byte) error {
+	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return err
 	}
-	return chain.FileName(g.Segment) + damaged
-}
-
-// asideName returns the name of a segment of which no line says that it was taken out, with
-// the last line that was kept: Undo must know whether others came since.
-func asideName(segment string, kept journal.Anchor) string { return segment + asideSuffix(kept) }
-
-func asideSuffix(kept journal.Anchor) string { return "." + behind(kept) + damaged }
-
-// cutName returns the name of the nth file that has what was cut behind a line.
-func cutName(kept journal.Anchor, n int) string {
-	if n == 1 {
-		return behind(kept) + ".cut"
+	from, err := f.Open(like)
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("%s-%d.cut", behind(kept), n)
-}
-
-// cuts returns the n of the newest of these files among names; 0 if there is none.
-func cuts(names []string, kept journal.Anchor) (newest int) {
-	for _, name := range names {
-		n := 1
-		fmt.Sscanf(name, behind(kept)+"-%d.cut", &n)
-		if name == cutName(kept, n) {
-			newest = max(newest, n)
-		}
+	defer from.Close()
+	to, err := f.Create(name, like)
+	if err != nil {
+		return err
 	}
-	return newest
+	n, err := io.Copy(to, io.NewSectionReader(from, 0, size))
+	if text == nil && errors.Is(err, io.ErrUnexpectedEOF) {
+		n, err = size, nil // of a damaged file that was compressed, what can be read
+	}
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && len(text) > 0 {
+		err = folder.Write(to, text)
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	if e := to.Close(); err == nil {
+		err = e
+	}
+	return err
 }
-
-// behind names the place behind a line, also if others had its number.
-func behind(kept journal.Anchor) string { return fmt.Sprintf("line-%d-%.8s", kept.Line+1, kept.Hash) }
 
 // examine reads a journal as often as it finds damage, each time without the segments that
 // are damaged, until only the end of the last one may be. If nothing of that can stay, it
 // begins anew without it: what is damaged in the one before it is then at the end.
-func examine(f folder.Folder) (p repairPlan, err error) {
+func examine(f folder.Folder) (p plan, err error) {
 	files, _, strange, err := chain.List(f)
 	if err != nil {
 		return p, err
@@ -229,7 +200,7 @@ func examine(f folder.Folder) (p repairPlan, err error) {
 	if len(files) == 0 {
 		return p, chain.ErrNoSegments
 	}
-	p.left, p.strange = files, strange
+	p.left = files
 	for {
 		found, bad, err := damageIn(f, p.left)
 		if err != nil {
@@ -250,12 +221,12 @@ func examine(f folder.Folder) (p repairPlan, err error) {
 			return p, err
 		}
 		if taken < 0 && bad.Offset > 0 {
-			p.cut = bad.Offset
+			p.cut = true
 			break
 		}
 		if taken < 0 {
-			n := len(files) - len(p.aside) - 1
-			p.left, p.aside, p.Lost = files[:n], files[n:], nil
+			n := len(files) - len(p.tail) - 1
+			p.left, p.tail, p.Lost = files[:n], files[n:], nil
 			continue
 		}
 		sum, err := sumOf(f, p.left[taken].Name())
@@ -271,38 +242,41 @@ func examine(f folder.Folder) (p repairPlan, err error) {
 	if p.s.Read == 0 {
 		return p, fmt.Errorf("journal: no repair: nothing would be left: %w", p.Damage)
 	}
-	if len(p.aside) > 0 && p.s.Torn > 0 && !p.s.Fixed {
-		p.cut = p.s.Size // no write was cut off there: others have followed
+	if len(p.tail) > 0 && p.s.Torn > 0 && !p.s.Fixed {
+		p.cut = true // no write was cut off there: others have followed
 	}
 	p.declare(files[0].Number)
-	p.Kept = p.s.Read
-	for _, s := range p.aside {
-		p.Aside = append(p.Aside, s.Name())
-	}
-	return p, p.count(f, files)
+	p.finish(files, strange)
+	return p, nil
 }
 
-// count looks at everything that is to go.
-func (p *repairPlan) count(f folder.Folder, files []chain.Segment) error {
-	for _, s := range files {
-		from := int64(0)
-		if slices.ContainsFunc(p.left, func(l chain.Segment) bool { return l.Number == s.Number }) {
-			if from = p.cut; from == 0 || s.Number != p.left[len(p.left)-1].Number {
-				continue
-			}
-		}
-		is, err := f.Open(s.Name())
-		if err != nil {
-			return err
-		}
-		p.Bytes += s.Size - from
-		err = p.read(io.NewSectionReader(is, from, s.Size-from))
-		is.Close()
-		if err != nil {
-			return err
+// finish says what goes, what comes instead, and what files are called.
+func (p *plan) finish(files []chain.Segment, strange []string) {
+	p.Kept, p.last = p.s.Read, p.s.Last()
+	number, hash := p.s.Number, p.s.Hash
+	for _, g := range p.Lost {
+		if !p.s.State.Declared(g.Segment) {
+			number++
+			l := chain.Line{Op: chain.OpGap, Segment: g.Segment, Ordinal: g.Ordinal, Sum: g.SHA256, Reason: g.Reason}
+			p.lines, hash = l.Encode(p.lines, number, hash)
+			p.last = journal.Anchor{Line: number, Hash: hash.String()}
 		}
 	}
-	return nil
+	p.n = repairs(strange, p.last) + 1
+	last := p.left[len(p.left)-1]
+	for _, s := range slices.Backward(files) {
+		switch {
+		case s.Number == last.Number && (p.cut || len(p.lines) > 0):
+			p.Aside = append(p.Aside, aside(s.Name(), p.last, p.n))
+			if p.cut {
+				p.Bytes += s.Size - p.s.Size
+			}
+		case !slices.ContainsFunc(p.left, func(l chain.Segment) bool { return l.Number == s.Number }):
+			p.out = append(p.out, s.Name())
+			p.Aside = append(p.Aside, aside(s.Name(), p.last, p.n))
+			p.Bytes += s.Size
+		}
+	}
 }
 
 // damageIn reads segments, up to the first damage.
@@ -317,7 +291,7 @@ func damageIn(f folder.Folder, files []chain.Segment) (s *chain.Scanner, bad *jo
 // blame returns the segment to be taken out for damage that was found in segment i, or -1
 // if the end is to be cut there. Where a header does not continue the segment before it,
 // either may be the wrong one: then the one without which more can be read.
-func (p *repairPlan) blame(f folder.Folder, i int, bad *journal.CorruptError) (int, error) {
+func (p *plan) blame(f folder.Folder, i int, bad *journal.CorruptError) (int, error) {
 	last := i == len(p.left)-1
 	if bad.Offset > 0 || i == 0 {
 		if last {
@@ -347,7 +321,7 @@ func (p *repairPlan) blame(f folder.Folder, i int, bad *journal.CorruptError) (i
 
 // declare says of all segments that are missing between others, or before them, what is
 // lost with them.
-func (p *repairPlan) declare(oldest uint64) {
+func (p *plan) declare(oldest uint64) {
 	state := p.s.State
 	before := state.Unknown() // or starts before the first segment that is there
 	for _, c := range state.List {
@@ -395,80 +369,4 @@ func sumOf(f chain.Source, name string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// save copies the bytes that are to be cut to a new file. If it fails, it leaves none.
-func (p *repairPlan) save(f folder.Folder, last string) (err error) {
-	name := cutName(p.s.Last(), cuts(p.strange, p.s.Last())+1) // the newest is the last Repair's
-	if err := f.Remove(name + chain.Unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	to, err := f.Create(name+chain.Unborn, last)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		to.Close()
-		if err != nil {
-			f.Remove(name + chain.Unborn) // it may take the rest of a full disk
-		}
-	}()
-	from, err := f.Open(last)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	size, err := from.Size()
-	if err != nil {
-		return err
-	}
-	if n, err := io.Copy(to, io.NewSectionReader(from, p.cut, size-p.cut)); err != nil || n < size-p.cut {
-		return cmp.Or(err, io.ErrShortWrite)
-	}
-	if err := to.Sync(); err != nil {
-		return err
-	}
-	if err := f.Rename(name+chain.Unborn, name); err != nil {
-		return err
-	}
-	p.File = name
-	return f.Sync()
-}
-
-// truncate makes a file shorter, for good.
-func truncate(f folder.Folder, name string, size int64) error {
-	is, err := f.Edit(name)
-	if err != nil {
-		return err
-	}
-	defer is.Close()
-	if err := is.Truncate(size); err != nil {
-		return err
-	}
-	return is.Sync()
-}
-
-// write writes lines behind those that were read. At the end of a file that was not cut,
-// that may have to be mended first.
-func (p *repairPlan) write(f folder.Folder, name string, lines []*chain.Line) error {
-	is, err := f.Edit(name)
-	if err != nil {
-		return err
-	}
-	defer is.Close()
-	if p.cut == 0 {
-		if err := p.s.Mend(is); err != nil {
-			return err
-		}
-	}
-	var text []byte
-	number, hash := p.s.Number, p.s.Hash
-	for _, l := range lines {
-		number++
-		text, hash = l.Encode(text, number, hash)
-	}
-	if err := folder.Write(is, text); err != nil {
-		return err
-	}
-	return is.Sync()
 }

@@ -66,22 +66,24 @@ func TestRepairEveryFlip(t *testing.T) {
 			switch last := number == 3; {
 			case !last:
 				if len(cut.Lost) != 1 || cut.Lost[0].Segment != uint64(number) || cut.Lost[0].SHA256 != sumOf(bad.Segment(number).Data) ||
-					cut.Kept != total-lost || cut.Cutting != line-1 || cut.File != "" {
+					cut.Kept != total-lost || cut.Cutting != line-1 {
 					t.Fatalf("byte %d of %d: %+v", i, number, cut)
 				}
-				equal(t, string(m.Files[journaltest.SegmentName(number)+".damaged"].Data), string(bad.Segment(number).Data))
+				equal(t, m.Segment(number), (*foldertest.File)(nil))
+				equal(t, len(cut.Aside), 2)
 			case offset == base:
-				equal(t, cut.Aside, []string{journaltest.SegmentName(number)})
-				equal(t, string(movedTo(m, bad, journaltest.SegmentName(number)).Data), string(bad.Segment(number).Data))
+				equal(t, m.Segment(number), (*foldertest.File)(nil))
+				equal(t, len(cut.Aside), 1)
 			default:
-				equal(t, string(m.Files[cut.File].Data), string(bad.Text()[offset:]))
-				if f := m.Files[cut.File]; !f.Durable() {
-					t.Fatal("the cut was not synced")
-				}
+				equal(t, string(m.Segment(number).Data), string(whole[base:offset]))
+				equal(t, len(cut.Aside), 1)
 				equal(t, cut.Bytes, int64(len(whole)-offset))
 			}
-			file := cut.File
-			cut.File = ""
+			for _, name := range cut.Aside {
+				if f := m.Files[name]; string(f.Data) != string(bad.Files[name[:len(journaltest.SegmentName(1))]].Data) || name[:len(journaltest.SegmentName(1))] != journaltest.SegmentName(number) && !f.Durable() {
+					t.Fatalf("byte %d of %d: %s is not as it was", i, number, name)
+				}
+			}
 			equal(t, plan, cut)
 			if i%7 > 0 {
 				continue
@@ -109,7 +111,7 @@ func TestRepairEveryFlip(t *testing.T) {
 			must(t, repair.UndoOn(m))
 			for name, f := range bad.Files {
 				if m.Files[name] == nil || string(m.Files[name].Data) != string(f.Data) || len(m.Segments()) != len(bad.Segments()) {
-					t.Fatalf("byte %d of %d, %q: %s is another one after Undo", i, number, file, name)
+					t.Fatalf("byte %d of %d: %s is another one after Undo", i, number, name)
 				}
 			}
 		}
@@ -124,14 +126,7 @@ func TestCut(t *testing.T) {
 	m, _ := three(t)
 	cut, err := repair.RepairOn(damaged(m, 2, 500))
 	must(t, err)
-	const odd = "q\"uo\\te\n\x00\u2028é"
-	want := []repair.LostChangeset{{ID: "C"}, {ID: "A"}, {ID: odd}}
-	for _, w := range want {
-		if !slices.ContainsFunc(cut.Changesets, func(c repair.LostChangeset) bool { return c.ID == w.ID }) {
-			t.Errorf("%+v", cut)
-		}
-	}
-	for _, part := range []string{"corrupt at line", "segment 2 is taken out", "lines are kept; cutting"} {
+	for _, part := range []string{"corrupt at line", "segment 2 is taken out", "lines are kept; cutting", "bytes are taken out", "as it was: 0000000003.journal."} {
 		if !strings.Contains(cut.String(), part) {
 			t.Errorf("%q is missing in:\n%v", part, cut)
 		}
@@ -139,15 +134,12 @@ func TestCut(t *testing.T) {
 	line, _, _ := bytes.Cut(m.Segment(3).Data, []byte("\n"))
 	cut, err = repair.RepairOn(damaged(m, 3, len(line)+20))
 	must(t, err)
-	if cut.Before != 0 || cut.Sound != cut.Lines-1 {
-		t.Errorf("%+v", cut)
-	}
-	for _, part := range []string{"corrupt at line", "cut to line-", "lines, of which", `changeset "C": `, `changeset "D": `, "its start", "its seal"} {
+	for _, part := range []string{"corrupt at line", "lines are kept\n", "bytes are taken out", "as it was: 0000000003.journal."} {
 		if !strings.Contains(cut.String(), part) {
 			t.Errorf("%q is missing in:\n%v", part, cut)
 		}
 	}
-	if text := (repair.Repaired{}).String(); text != "the journal is sound: nothing was cut" {
+	if text := (repair.Repaired{}).String(); text != "the journal is sound: nothing was taken out" {
 		t.Error(text)
 	}
 }
@@ -174,7 +166,6 @@ func TestRepairGap(t *testing.T) {
 		equal(t, len(load(t, j)), 4) // all but entries of C
 		must(t, start("E", 5, "D").Call(j))
 		must(t, j.Close())
-		m.Delete(journaltest.SegmentName(2) + ".damaged")
 		m.Put(2, second)
 		report, err := journaltest.Verify(m, journal.Anchor{})
 		must(t, err)
@@ -231,6 +222,26 @@ func TestRepairStops(t *testing.T) {
 					}
 				}
 			}
+			for range 3 {
+				lose := bad.Clone()
+				lose.Settle()
+				n = 0
+				lose.Fault = func(string) (int, error) {
+					if n++; n > steps {
+						return 10, errBoom
+					}
+					return 0, nil
+				}
+				repair.RepairOn(lose)
+				disk := lose.Crash()
+				for name, f := range bad.Files {
+					if moved := movedTo(disk, bad, name); !bytes.Equal(f.Data, disk.Files[name].Bytes()) && (moved == nil || !bytes.Equal(moved.Data, f.Data)) {
+						t.Fatalf("%s, %d steps and a crash: %s is lost", what, steps, name)
+					}
+				}
+				must(t, journaltest.ErrorOf(repair.RepairOn(disk)))
+				equal(t, load(t, on(t, disk)), want[what])
+			}
 			left := m.Clone()
 			for range 2 { // as it is, if it is not damaged any more, and repaired again
 				if j, err := journaltest.Open[any](left.Clone(), journal.Options{}); err == nil {
@@ -252,9 +263,9 @@ func TestRepairOrder(t *testing.T) {
 	whole, _ := three(t)
 	end := damaged(whole, 3, len(whole.Segment(3).Data)-50)
 	for want, m := range map[string]*memory{
-		"remove remove create write sync rename syncdir syncdir edit truncate sync syncdir": end.Clone(),
-		"syncdir edit write sync rename syncdir":                                     damaged(whole, 1, 300),
-		"rename syncdir syncdir":                                                     damaged(whole, 3, 50),
+		"remove remove create write sync remove remove create write sync syncdir rename syncdir syncdir":              end.Clone(),
+		"remove remove create write write sync remove remove create write sync syncdir rename syncdir rename syncdir": damaged(whole, 1, 300),
+		"rename syncdir": damaged(whole, 3, 50),
 	} {
 		var ops []string
 		m.Fault = func(op string) (int, error) {
@@ -287,7 +298,7 @@ func TestRepairDeclaresTheOldest(t *testing.T) {
 	m, want := onlyPrune(t)
 	cut, err := repair.RepairOn(m)
 	must(t, err)
-	if len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 || cut.Lost[0].SHA256 != "" || cut.Lines != 2 || cut.Sound != 1 {
+	if len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 || cut.Lost[0].SHA256 != "" {
 		t.Errorf("%+v", cut)
 	}
 	j := on(t, m)
@@ -303,7 +314,7 @@ func TestRepairDeclaresTheOldest(t *testing.T) {
 		cut, repaired := repair.RepairOn(m)
 		must(t, repaired)
 		equal(t, error(cut.Damage), err)
-		if cut.Damage.File != journaltest.SegmentName(1) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 || cut.File != "" {
+		if cut.Damage.File != journaltest.SegmentName(1) || len(cut.Lost) != 1 || cut.Lost[0].Segment != 1 {
 			t.Errorf("%+v", cut)
 		}
 		all := slices.Clone(states[len(states)-1])
@@ -347,13 +358,18 @@ func TestRepairKeepsEarlierRepairs(t *testing.T) {
 	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
 	m.Put(2, whole.Segment(2).Data)
 	m = damaged(m, 2, 60)
-	before := m.Text()
-	if _, err := repair.RepairOn(m); err == nil || !strings.Contains(err.Error(), ".damaged is there from an earlier repair") || !bytes.Equal(m.Text(), before) {
-		t.Errorf("error %v", err)
-	}
-	m.Delete(journaltest.SegmentName(2) + ".damaged")
+	bad := m.Clone()
 	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+	for name, f := range bad.Files {
+		if is := m.Files[name]; name != journaltest.SegmentName(2) && (is == nil || !bytes.Equal(is.Data, f.Data)) {
+			t.Errorf("%s has changed", name)
+		}
+	}
 	equal(t, len(load(t, on(t, m))), 4)
+	must(t, repair.UndoOn(m))
+	if name := unlike(m, bad); name != "" {
+		t.Errorf("Undo has not restored %s", name)
+	}
 }
 
 // On a disk: a directory, whose lock is respected.
@@ -387,12 +403,13 @@ func TestRepairOnDisk(t *testing.T) {
 	must(t, err)
 	_, offset := lineAt(sound, len(sound)-300)
 	equal(t, cut.Damage.Offset, int64(offset))
-	kept, err := os.ReadFile(cut.File)
+	kept, err := os.ReadFile(cut.Aside[0])
 	must(t, err)
 	left, err := os.ReadFile(file)
 	must(t, err)
-	equal(t, string(left)+string(kept), string(bad))
-	if info, err := os.Stat(cut.File); err != nil || info.Mode().Perm() != 0o600 {
+	equal(t, string(kept), string(bad))
+	equal(t, string(left), string(bad[:offset]))
+	if info, err := os.Stat(cut.Aside[0]); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
 	}
 	must(t, open[any](t, path).Close())
@@ -418,21 +435,6 @@ func TestRepairGapOnDisk(t *testing.T) {
 	equal(t, all[0], states[len(states)-1][0]) // which has nothing in it
 }
 
-// Lines behind the damage may be in any order: of prunes, the largest one counts.
-func TestCutPrunes(t *testing.T) {
-	body, _, _ := strings.Cut(string(journaltest.FirstLine()), `,"hash":`)
-	bodies := []string{body}
-	for _, before := range []int{5, 3} {
-		prev := sumOf([]byte(bodies[len(bodies)-1]))
-		bodies = append(bodies, fmt.Sprintf(`{"line":%d,"op":"prune","before":%d,"prev":"%s"`, len(bodies)+1, before, prev))
-	}
-	cut, err := repair.RepairOn(holding(chain(bodies...)))
-	must(t, err)
-	if cut.Before != 5 || cut.Sound != 2 || cut.Damage.Line != 2 {
-		t.Errorf("%+v", cut)
-	}
-}
-
 // Lines about what is missing are appended to the last segment that is kept, also if the one
 // behind it is moved aside whole.
 func TestRepairKeepsTheSegmentBeforeOneWithoutAHeader(t *testing.T) {
@@ -443,7 +445,7 @@ func TestRepairKeepsTheSegmentBeforeOneWithoutAHeader(t *testing.T) {
 	m.Files[names[2]].Data = []byte(`{"`)
 	cut, err := repair.RepairOn(m)
 	must(t, err)
-	if len(cut.Lost) != 1 || len(cut.Aside) != 1 || !bytes.HasPrefix(m.Files[names[1]].Data, kept) || len(m.Files[names[1]].Data) == len(kept) {
+	if len(cut.Lost) != 1 || len(cut.Aside) != 3 || !bytes.HasPrefix(m.Files[names[1]].Data, kept) || len(m.Files[names[1]].Data) == len(kept) {
 		t.Fatalf("%v: %s has %d bytes of %d", cut, names[1], len(m.Files[names[1]].Data), len(kept))
 	}
 	must(t, on(t, m).Close())

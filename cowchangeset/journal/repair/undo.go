@@ -1,12 +1,11 @@
 package repair
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -15,134 +14,75 @@ import (
 )
 
 // errNothingToUndo: Repair has changed nothing, or something was written since.
-var errNothingToUndo = errors.New("journal: the last lines are not those of a repair: there is nothing to undo")
+var errNothingToUndo = errors.New("journal: the last line is not that of a repair: there is nothing to undo")
 
-// Undo takes the last Repair back, as long as nothing was written since: the files are
-// then as damaged as they were. It removes the lines that Repair has written, and puts the
-// end of the last segment and the segments that were taken out back, unless there are
-// others in their places by now. Only a torn tail, which Open removes too, is not taken
-// back. Repairs between which nothing was written may be taken back together. Undo returns
-// ErrLocked if the journal is open.
+// Undo takes the last Repair back, as long as nothing was written since: it puts back all
+// files that Repair has set aside, unless there are others in their places by now. The
+// journal is then as damaged as it was. A Repair that was interrupted and called again is
+// taken back by two calls. Undo returns ErrLocked if the journal is open.
 //
-// Undo is blocking: it waits for the disk. It takes effect when the lines of the repair
-// are removed or, if there are none, when the first file has its name.
+// Undo is blocking: it waits for the disk. It takes effect when the first file has its name.
 func Undo(path string) error {
 	_, err := onDisk(path, func(f folder.Folder) (Repaired, error) { return Repaired{}, undo(f) })
 	return err
 }
 
-// undo works from the end on: a crash leaves a journal that can be repaired again.
+// undo puts the last segment back at the end: until then, the journal ends with the line of
+// the repair.
 func undo(f folder.Folder) error {
 	files, _, strange, err := chain.List(f)
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return chain.ErrNoSegments
-	}
-	s := chain.Scan(f, files)
-	defer s.Close()
-	type end struct {
-		size int64 // of the last segment up to there
-		journal.Anchor
-	}
-	var ends []end // of the last line that is no gap, and of each gap behind it
-	for l, err := s.Next(); err != io.EOF; l, err = s.Next() {
-		if err != nil {
-			return err
-		}
-		if l.Op != chain.OpGap {
-			ends = ends[:0]
-		}
-		ends = append(ends, end{s.Size, s.Last()})
-	}
-	from := 0 // where the last repair began
-	for i, e := range ends {
-		if cuts(strange, e.Anchor) > 0 || slices.ContainsFunc(strange, func(name string) bool { return strings.HasSuffix(name, asideSuffix(e.Anchor)) }) {
-			from = i
-		}
-	}
-	kept, lost := ends[from], s.State.Gaps[len(s.State.Gaps)-(len(ends)-1-from):]
-	cut := ""
-	if n := cuts(strange, kept.Anchor); n > 0 {
-		cut = cutName(kept.Anchor, n)
-	}
-	back, err := outOf(f, files, strange, kept.Anchor, lost)
+	s, err := chain.Survey(context.Background(), f, files, false)
 	if err != nil {
 		return err
 	}
-	if len(lost) == 0 && cut == "" && len(back) == 0 {
+	n := repairs(strange, s.Last())
+	if n == 0 {
 		return errNothingToUndo
 	}
-	if err := putBack(f, files[len(files)-1].Name(), kept.size, cut); err != nil { // LP(Undo)
-		return fmt.Errorf("journal: putting back what was cut: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(back)) {
-		if err := f.Rename(back[name], name); err != nil { // LP(Undo)
-			return fmt.Errorf("journal: putting a segment back: %w", err)
+	var names []string // the last segment's at the end
+	last := files[len(files)-1].Name()
+	for _, name := range strange {
+		segment, ok := strings.CutSuffix(name, aside("", s.Last(), n))
+		there := slices.ContainsFunc(files, func(s chain.Segment) bool { return s.Name() == segment })
+		if ok && !there {
+			names = append(names, segment)
 		}
 	}
-	if cut != "" {
-		if err := f.Remove(cut); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("journal: %w", err)
+	if slices.Contains(strange, aside(last, s.Last(), n)) {
+		names = append(names, last)
+	}
+	for _, name := range names {
+		if err := f.Rename(aside(name, s.Last(), n), name); err != nil { // LP(Undo)
+			return fmt.Errorf("journal: putting a segment back: %w", err)
 		}
 	}
 	return f.Sync()
 }
 
-// outOf returns the names of segments that a repair behind a line has taken out, and that are
-// not back; and what the files are called.
-func outOf(f folder.Folder, files []chain.Segment, strange []string, kept journal.Anchor, lost []journal.Gap) (back map[string]string, err error) {
-	back = map[string]string{}
-	for _, name := range strange {
-		number, _, _ := strings.Cut(name, ".")
-		was, _, _ := chain.SegmentsIn([]string{number + chain.Suffix})
-		if len(was) == 0 || slices.ContainsFunc(files, func(s chain.Segment) bool { return s.Number == was[0].Number }) {
-			continue
-		}
-		is := name == asideName(was[0].Name(), kept)
-		if i := slices.IndexFunc(lost, func(g journal.Gap) bool { return g.Segment == was[0].Number }); i >= 0 && !is {
-			sum, err := sumOf(f, name)
-			if err != nil {
-				return nil, err
-			}
-			is = sum == lost[i].SHA256
-		}
-		if is {
-			back[was[0].Name()] = name
-		}
+// aside returns the name of a segment as it was before a repair, with the last line that the
+// journal has had after that. There may be several such repairs: n is 1 for the first.
+func aside(segment string, last journal.Anchor, n int) string {
+	name := fmt.Sprintf("%s.%d-%.8s", segment, last.Line, last.Hash)
+	if n > 1 {
+		name += fmt.Sprintf("-%d", n)
 	}
-	return back, nil
+	return name + ".damaged"
 }
 
-// putBack removes the end of a segment and writes what a file has in its place.
-func putBack(f folder.Folder, name string, size int64, cut string) error {
-	to, err := f.Edit(name)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	if now, err := to.Size(); err != nil || now > size {
-		if err == nil {
-			err = to.Truncate(size)
+// repairs returns how many repairs have ended with a line, of those whose files are there.
+func repairs(names []string, last journal.Anchor) (n int) {
+	for _, name := range names {
+		_, rest, _ := strings.Cut(name, chain.Suffix)
+		k := 1
+		if digits, ok := strings.CutPrefix(strings.TrimSuffix(rest, ".damaged"), strings.TrimSuffix(aside("", last, 1), ".damaged")+"-"); ok {
+			k, _ = strconv.Atoi(digits)
 		}
-		if err != nil {
-			return err
+		if rest == aside("", last, k) {
+			n = max(n, k)
 		}
 	}
-	if cut != "" {
-		from, err := f.Open(cut)
-		if err != nil {
-			return err
-		}
-		defer from.Close()
-		length, err := from.Size()
-		if err == nil {
-			_, err = io.Copy(to, io.NewSectionReader(from, 0, length))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return to.Sync()
+	return n
 }

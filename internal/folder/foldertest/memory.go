@@ -48,6 +48,14 @@ type File struct {
 	open   int // how many have it open
 }
 
+// Bytes returns what is in the file; nothing if it is nil.
+func (f *File) Bytes() []byte {
+	if f == nil {
+		return nil
+	}
+	return f.Data
+}
+
 // Durable reports whether all of the file was synced.
 func (f *File) Durable() bool { return bytes.Equal(f.Data, f.synced) }
 
@@ -263,6 +271,16 @@ func (m *Memory) Check(name string, f folder.File, size int64) error {
 		return errors.New("not as it was")
 	}
 	return nil
+}
+
+// Settle makes everything durable, without faults.
+func (m *Memory) Settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.Files {
+		f.synced = bytes.Clone(f.Data)
+	}
+	m.disk, m.since = maps.Clone(m.Files), nil
 }
 
 // Crash makes an empty folder what is on the disk if the machine loses its power now. What was not

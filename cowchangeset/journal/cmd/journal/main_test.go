@@ -128,7 +128,7 @@ func TestSound(t *testing.T) {
 	}
 	call{args: "repair PATH", code: exitFailed, errors: []string{"in use"}}.check(t, path)
 	must(t, j.Close())
-	call{args: "repair PATH", out: []string{"nothing was cut"}}.check(t, path)
+	call{args: "repair PATH", out: []string{"nothing was taken out"}}.check(t, path)
 }
 
 func TestDamaged(t *testing.T) {
@@ -148,8 +148,8 @@ func TestDamaged(t *testing.T) {
 		{args: "stat PATH", code: exitDamaged, errors: corrupt, out: []string{"lines       10\n"}},
 		{args: "cat PATH", code: exitDamaged, errors: corrupt, out: []string{`"line":10,`}},
 		{args: "cat -id A PATH", code: exitDamaged, errors: corrupt},
-		{args: "repair PATH", code: exitDamaged, out: append(corrupt, "line-11-"+before[:8]+".cut")},
-		{args: "repair PATH", out: []string{"nothing was cut"}},
+		{args: "repair PATH", code: exitDamaged, out: append(corrupt, "0000000002.journal.10-"+before[:8]+".damaged")},
+		{args: "repair PATH", out: []string{"nothing was taken out"}},
 		{args: "verify PATH", out: []string{"sound up to 10:"}},
 	} {
 		c.check(t, path)

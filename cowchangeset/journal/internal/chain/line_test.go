@@ -26,12 +26,12 @@ func TestLines(t *testing.T) {
 		{Op: OpGap, Segment: 1, Ordinal: 2, Sum: "ab", Reason: "why"},
 	} {
 		text, hash := l.Encode(nil, 12, NoHash())
-		body, same, why := CutHash(slices.Clone(text[:len(text)-1]))
+		body, same, why := cutHash(slices.Clone(text[:len(text)-1]))
 		if why != "" || same != hash {
 			t.Fatalf("%s: %s", text, why)
 		}
 		var got Line
-		if why := new(Parser).Parse(&got, body, 12, NoHash()); why != "" {
+		if why := new(parser).parse(&got, body, 12, NoHash()); why != "" {
 			t.Fatalf("%s: %s", text, why)
 		}
 		if l.Op == OpAppend {
@@ -44,12 +44,12 @@ func TestLines(t *testing.T) {
 			changed := slices.Clone(body)
 			changed[i] ^= 1
 			var other Line
-			if why := new(Parser).Parse(&other, changed, 12, NoHash()); why == "" && reflect.DeepEqual(other, l) {
+			if why := new(parser).parse(&other, changed, 12, NoHash()); why == "" && reflect.DeepEqual(other, l) {
 				t.Errorf("%s says the same", changed)
 			}
 		}
 		for _, changed := range []string{string(body) + " ", " " + string(body), strings.Replace(string(body), ",", ", ", 1), strings.Replace(string(body), ":", ": ", 1)} {
-			if why := new(Parser).Parse(new(Line), []byte(changed), 12, NoHash()); why == "" {
+			if why := new(parser).parse(new(Line), []byte(changed), 12, NoHash()); why == "" {
 				t.Errorf("%s is accepted", changed)
 			}
 		}

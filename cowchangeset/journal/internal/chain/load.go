@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,55 +55,43 @@ func CutOf(path string, f Source, upcast func(Value) (json.RawMessage, error), s
 	return c
 }
 
-// A loader collects the entries of changesets.
+// A loader reads changesets of a cut.
 type loader[E any] struct {
 	Cut
 	lines
-	index   map[string]int // into list and entries, by ID; of those that are wanted
-	entries [][]cowchangeset.Entry[E]
-	place   place // up to which lines were read
-	number  int   // of the last line
+	line    checked
+	at      place // up to where lines were read
+	number  int   // of the last line; 0 if any may follow
 	hash    Digest
 	decoder Decoder[E]
 }
 
-// Load yields the changesets of a cut, the wanted ones with entries. It reads from the
-// start of each of these to its last entry. Starts come in the order of ordinals, so that
-// it never goes back.
+// Load yields the changesets of a cut, the wanted ones with entries. It reads each of these
+// by itself, from its start to its last entry.
 func Load[E any](ctx context.Context, c Cut, wanted func(Changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
-	l := &loader[E]{Cut: c, index: map[string]int{}, entries: make([][]cowchangeset.Entry[E], len(c.list)), decoder: Decoder[E]{Upcast: c.upcast}}
-	defer l.lines.Close()
-	end := place{}
-	for i, c := range c.list {
-		if c.Count > 0 && wanted(c.Changeset) {
-			l.index[c.ID] = i
-			if end.before(c.to) {
-				end = c.to
-			}
-		}
-	}
-	l.lines = lines{From: c.from, Files: slices.Clone(c.files), decodes: true, At: -1}
-	if i, ok := l.find(end.Segment); ok { // what is behind that is of no concern
-		l.lines.Files = l.lines.Files[:i+1]
-		l.lines.Files[i].Size = min(l.lines.Files[i].Size, int64(end.offset))
-	}
-	next := false
-	for i := range c.list {
+	l := &loader[E]{Cut: c, lines: lines{From: c.from, Files: c.files}, decoder: Decoder[E]{Upcast: c.upcast}}
+	l.parser.decodes = true
+	defer l.Close()
+	for _, k := range c.list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		_, ok := l.index[c.list[i].ID]
-		if ok {
-			err := l.read(ctx, c.list[i].Changeset, next)
-			if err == nil {
-				err = l.check(i)
-			}
-			if err != nil {
+		saved := cowchangeset.Saved[E]{
+			Header:  cowchangeset.Header{ID: k.ID, Ordinal: k.Ordinal, Previous: k.previous},
+			Sealed:  k.sealed,
+			Aborted: k.aborted,
+			Reason:  k.reason,
+			Applied: k.applied,
+		}
+		if !wanted(k.Changeset) {
+			saved.Manifest = cowchangeset.Manifest{Len: int(k.Count), Last: k.Last}
+		} else if k.Count > 0 {
+			var err error
+			if saved.Entries, err = l.entries(ctx, k.Changeset); err != nil {
 				return named(ctx, c, err)
 			}
 		}
-		next = ok
-		if !yield(l.saved(i)) {
+		if !yield(saved) {
 			return ErrLeft
 		}
 	}
@@ -121,128 +110,98 @@ func named(ctx context.Context, c Cut, err error) error {
 	return err
 }
 
-// read reads to the last entry of a changeset. Next says that the changeset before it was
-// read too: then nothing is between them that could be damaged and is of no concern.
-func (l *loader[E]) read(ctx context.Context, c Changeset, next bool) error {
-	if l.place.before(c.From) && !(next && l.place.Segment == c.From.Segment) {
-		i, ok := l.find(c.From.Segment)
-		offset := int64(0)
-		if ok {
-			offset = int64(c.From.offset)
+// entries returns the entries of a changeset. If a segment is missing, they may be less than
+// the journal says: Open has seen a gap that says so.
+func (l *loader[E]) entries(ctx context.Context, c Changeset) (all []cowchangeset.Entry[E], err error) {
+	all = make([]cowchangeset.Entry[E], 0, min(c.Count, 1<<20))
+	first, past := l.find(c.From.Segment), l.find(c.to.Segment+1)
+	l.number = 0
+	for i := first; i < past; i++ {
+		s := l.Files[i]
+		if i > first && l.Files[i-1].Number+1 < s.Number {
+			l.number = 0
 		}
-		if err := l.begin(i, offset, 0); err != nil {
-			return err
+		l.at = place{s.Number, 0}
+		if s.Number == c.From.Segment {
+			l.at = c.From
 		}
-	}
-	for l.place.before(c.to) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		end := s.Size
+		if s.Number == c.to.Segment {
+			end = min(end, int64(c.to.offset))
 		}
-		if l.lines.At == len(l.lines.Files) {
-			return nil
-		}
-		line, rest, err := l.lines.next()
-		switch {
-		case err == io.EOF && len(rest) == 0:
-			err = l.begin(l.lines.At+1, 0, l.number)
-			if n := l.lines.At; n < len(l.lines.Files) && l.lines.Files[n-1].Number+1 < l.lines.Files[n].Number {
-				l.number = 0 // behind a gap
-			}
-		case err == io.EOF && l.lines.At+1 == len(l.lines.Files): // perhaps a line without a newline
-			line = new(Checked)
-			l.lines.blocks.check(line, rest)
-			err = l.take(line)
-		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			err = l.corrupt("the journal ends here, and did not")
-		case err != nil:
-			err = fmt.Errorf("journal: reading line %d: %w", l.number+1, err)
-		default:
-			err = l.take(line)
-		}
-		if err != nil {
-			return err
+		if all, err = l.segment(ctx, i, end, c.ID, all); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if n := uint64(len(all)); (n != c.Count || all[n-1].Seq != c.Last) && uint64(past-first) > c.to.Segment-c.From.Segment {
+		return nil, l.corrupt(fmt.Sprintf("changeset %q has %d entries here, and not %d", c.ID, n, c.Count))
+	}
+	return all, nil
 }
 
 // find returns the segment with a number or, if it is not there, the next one.
-func (l *loader[E]) find(number uint64) (i int, ok bool) {
-	return slices.BinarySearchFunc(l.lines.Files, number, func(s Segment, n uint64) int { return int(s.Number) - int(n) })
+func (l *loader[E]) find(number uint64) int {
+	i, _ := slices.BinarySearchFunc(l.Files, number, func(s Segment, n uint64) int { return cmp.Compare(s.Number, n) })
+	return i
 }
 
-// begin goes on in segment i, behind the line with that number; 0 means any.
-func (l *loader[E]) begin(i int, offset int64, number int) error {
-	if l.number, l.place = number, (place{}); i < len(l.lines.Files) {
-		l.place = place{l.lines.Files[i].Number, uint64(offset)}
-		if err := l.lines.Open(i, offset, 0, Digest{}); errors.Is(err, fs.ErrNotExist) {
-			return l.corrupt("the segment is missing")
-		} else if err != nil {
-			return fmt.Errorf("journal: reading line %d: %w", l.number+1, err)
+// segment appends the entries of a changeset that are in a segment before its end.
+func (l *loader[E]) segment(ctx context.Context, i int, end int64, id string, all []cowchangeset.Entry[E]) ([]cowchangeset.Entry[E], error) {
+	err := l.Open(i, int64(l.at.offset), end, 0, Digest{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, l.corrupt("the segment is missing")
+	}
+	for err == nil && ctx.Err() == nil {
+		var rest []byte
+		rest, err = l.next(&l.line)
+		last := err == io.EOF
+		switch {
+		case err == nil:
+		case last && len(rest) == 0:
+			return all, nil
+		case last && i == len(l.Files)-1: // perhaps a line without a newline
+			l.check(&l.line, rest)
+		case last || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, l.corrupt("the journal ends here, and did not")
+		default:
+			return nil, fmt.Errorf("journal: reading line %d: %w", l.number+1, err)
+		}
+		if all, err = l.take(id, all); last || err != nil {
+			return all, err
 		}
 	}
-	l.lines.At = i
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("journal: reading line %d: %w", l.number+1, err)
+	}
+	return nil, context.Cause(ctx)
 }
 
-// take takes entries of a line that are wanted.
-func (l *loader[E]) take(c *Checked) (err error) {
-	why := c.Why
+// take appends the entries of the line that was read, if they are of a changeset.
+func (l *loader[E]) take(id string, all []cowchangeset.Entry[E]) (_ []cowchangeset.Entry[E], err error) {
+	c := &l.line
+	why := c.why
 	switch {
 	case why != "":
-	case (c.Op == OpJournal) != (l.place.offset == 0) || c.Op == OpJournal && c.Segment != l.place.Segment:
+	case (c.Op == OpJournal) != (l.at.offset == 0) || c.Op == OpJournal && c.Segment != l.at.Segment:
 		why = "a header of another segment, or none"
 	case l.number > 0 && c.number != l.number+1:
 		why = fmt.Sprintf("it says that it is line %d", c.number)
 	case l.number > 0 && c.prev != l.hash:
 		why = "its prev is not the hash of the line before it"
+	case c.Op == OpAppend && c.ID == id && len(all) > 0 && all[len(all)-1].Seq >= c.First:
+		why = OutOfOrder(c.First, all[len(all)-1].Seq)
 	}
 	if why != "" {
-		return l.corrupt(why)
+		return nil, l.corrupt(why)
 	}
 	l.number, l.hash = c.number, c.hash
-	if i, ok := l.index[c.ID]; ok && c.Op == OpAppend && !l.place.before(l.list[i].From) && l.place.before(l.list[i].to) {
-		if n := len(l.entries[i]); n == 0 {
-			l.entries[i] = make([]cowchangeset.Entry[E], 0, min(l.list[i].Count, 1<<20))
-		} else if l.entries[i][n-1].Seq >= c.First {
-			return l.corrupt(OutOfOrder(c.First, l.entries[i][n-1].Seq))
-		}
-		l.entries[i], err = l.decoder.AppendAll(l.entries[i], l.path, l.number, &c.Line)
+	l.at.offset += uint64(c.length())
+	if c.Op == OpAppend && c.ID == id {
+		return l.decoder.AppendAll(all, l.path, l.number, &c.Line)
 	}
-	l.place.offset += uint64(c.length())
-	return err
+	return all, nil
 }
 
 func (l *loader[E]) corrupt(why string) error {
-	return &CorruptError{File: FileName(l.place.Segment), Line: l.number + 1, Offset: int64(l.place.offset), Reason: why}
-}
-
-// check returns an error if changeset i has other entries than the journal says, unless a
-// segment is missing: then Open has seen a gap that says so.
-func (l *loader[E]) check(i int) error {
-	c, n := l.list[i], len(l.entries[i])
-	first, _ := l.find(c.From.Segment)
-	next, _ := l.find(c.to.Segment + 1)
-	if uint64(n) == c.Count && l.entries[i][n-1].Seq == c.Last || uint64(next-first) <= c.to.Segment-c.From.Segment {
-		return nil
-	}
-	return l.corrupt(fmt.Sprintf("changeset %q has %d entries here, and not %d", c.ID, n, c.Count))
-}
-
-// saved returns a changeset, and forgets its entries.
-func (l *loader[E]) saved(i int) cowchangeset.Saved[E] {
-	c := l.list[i]
-	saved := cowchangeset.Saved[E]{
-		Header:  cowchangeset.Header{ID: c.ID, Ordinal: c.Ordinal, Previous: c.previous},
-		Entries: l.entries[i],
-		Sealed:  c.sealed,
-		Aborted: c.aborted,
-		Reason:  c.reason,
-		Applied: c.applied,
-	}
-	if _, wanted := l.index[c.ID]; !wanted {
-		saved.Manifest = cowchangeset.Manifest{Len: int(c.Count), Last: c.Last}
-	}
-	l.entries[i] = nil
-	return saved
+	return &CorruptError{File: FileName(l.at.Segment), Line: l.number + 1, Offset: int64(l.at.offset), Reason: why}
 }

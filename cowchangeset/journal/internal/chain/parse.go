@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Parser reads lines. It accepts exactly the lines that encode makes.
-type Parser struct {
+// A parser reads lines. It accepts exactly the lines that encode makes.
+type parser struct {
 	rest []byte
 	why  string            // why the line is not one, once it is not
 	ids  map[string]string // strings that were made of IDs, to be used again
@@ -18,7 +18,7 @@ type Parser struct {
 
 	decodes bool // values are decoded afterwards, which says if they are none
 
-	Values []entry // of the lines so far; its user resets it
+	values []entry // of the line
 }
 
 // A parser remembers so many IDs, which are no longer than that.
@@ -27,9 +27,9 @@ const (
 	maxID  = 256
 )
 
-// Parse reads the body of a line: the bytes that its hash is of. If no such line may
+// parse reads the body of a line: the bytes that its hash is of. If no such line may
 // stand there, it returns why. The line refers to the body.
-func (p *Parser) Parse(l *Line, body []byte, number int, prev Digest) (why string) {
+func (p *parser) parse(l *Line, body []byte, number int, prev Digest) (why string) {
 	p.rest, p.why = body, ""
 	p.expect(lineKey)
 	if n := p.uint(); p.why == "" && n != uint64(number) {
@@ -52,14 +52,14 @@ func (p *Parser) Parse(l *Line, body []byte, number int, prev Digest) (why strin
 }
 
 // fail notes the reason that fits most bad lines.
-func (p *Parser) fail() {
+func (p *parser) fail() {
 	if p.why == "" {
 		p.why = "not as a journal writes it"
 	}
 	p.rest = nil
 }
 
-func (p *Parser) expect(text string) {
+func (p *parser) expect(text string) {
 	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
 		p.fail()
 		return
@@ -68,7 +68,7 @@ func (p *Parser) expect(text string) {
 }
 
 // op reads an op and the quote behind it.
-func (p *Parser) op() Op {
+func (p *parser) op() Op {
 	for _, o := range []Op{OpAppend, OpSeal, OpStart, OpApplied, OpAbort, OpPrune, OpGap, OpJournal} {
 		if len(p.rest) > len(o) && string(p.rest[:len(o)]) == string(o) && p.rest[len(o)] == '"' {
 			p.rest = p.rest[len(o)+1:]
@@ -83,14 +83,14 @@ func (p *Parser) op() Op {
 	return ""
 }
 
-func (p *Parser) key(key string) {
+func (p *parser) key(key string) {
 	p.expect(`,"`)
 	p.expect(key)
 	p.expect(`":`)
 }
 
 // uint reads a number.
-func (p *Parser) uint() uint64 {
+func (p *parser) uint() uint64 {
 	n := 0
 	for n < len(p.rest) && '0' <= p.rest[n] && p.rest[n] <= '9' {
 		n++
@@ -113,7 +113,7 @@ func (p *Parser) uint() uint64 {
 	return v
 }
 
-func (p *Parser) number(key string, n *uint64) {
+func (p *parser) number(key string, n *uint64) {
 	p.key(key)
 	*n = p.uint()
 	if key == "format" && p.why == "" && *n != Format {
@@ -121,7 +121,7 @@ func (p *Parser) number(key string, n *uint64) {
 	}
 }
 
-func (p *Parser) text(key string, s *string) {
+func (p *parser) text(key string, s *string) {
 	p.key(key)
 	n := stringLen(p.rest)
 	if n == 0 {
@@ -153,7 +153,7 @@ func (p *Parser) text(key string, s *string) {
 	*s = text
 }
 
-func (p *Parser) flag(key string, b *bool) {
+func (p *parser) flag(key string, b *bool) {
 	p.key(key)
 	if *b = bytes.HasPrefix(p.rest, []byte("true")); *b {
 		p.expect("true")
@@ -162,7 +162,7 @@ func (p *Parser) flag(key string, b *bool) {
 	}
 }
 
-func (p *Parser) checkpoint(l *Line) {
+func (p *parser) checkpoint(l *Line) {
 	p.key("gaps")
 	p.objects(segmentKey, func(segment uint64) {
 		l.gaps = append(l.gaps, Gap{Segment: segment})
@@ -176,7 +176,7 @@ func (p *Parser) checkpoint(l *Line) {
 }
 
 // objects reads a list of objects that begin with a number.
-func (p *Parser) objects(key string, object func(number uint64)) {
+func (p *parser) objects(key string, object func(number uint64)) {
 	p.expect("[")
 	for more := !bytes.HasPrefix(p.rest, []byte("]")); more && p.why == ""; {
 		p.expect(key)
@@ -189,11 +189,11 @@ func (p *Parser) objects(key string, object func(number uint64)) {
 	p.expect("]")
 }
 
-func (p *Parser) list(l *Line) {
+func (p *parser) list(l *Line) {
 	p.key("entries")
 	p.expect("[")
 	whole := p.rest
-	from := len(p.Values)
+	from := len(p.values)
 	for p.why == "" {
 		var e entry
 		p.expect(seqKey)
@@ -206,25 +206,25 @@ func (p *Parser) list(l *Line) {
 		if p.why != "" {
 			return
 		}
-		if len(p.Values) > from && e.seq <= l.Last {
+		if len(p.values) > from && e.seq <= l.Last {
 			p.why = OutOfOrder(e.seq, l.Last)
 			return
 		}
-		p.Values, l.Last = append(p.Values, e), e.seq
+		p.values, l.Last = append(p.values, e), e.seq
 		if len(p.rest) > 0 && p.rest[0] == ',' {
 			p.rest = p.rest[1:]
 			continue
 		}
 		l.Entries = whole[:len(whole)-len(p.rest)]
 		p.expect("]")
-		l.Values = p.Values[from:]
+		l.Values = p.values[from:]
 		l.First, l.Count = l.Values[0].seq, uint64(len(l.Values))
 		return
 	}
 }
 
 // value reads any JSON.
-func (p *Parser) value() []byte {
+func (p *parser) value() []byte {
 	n := valueLen(p.rest)
 	v := p.rest[:n]
 	if len(v) == 0 || !p.decodes && !json.Valid(v) {
@@ -292,9 +292,9 @@ func stringLen(b []byte) int {
 	return 0
 }
 
-// CutHash splits a line, without its newline, into its body and its hash, or returns
+// cutHash splits a line, without its newline, into its body and its hash, or returns
 // why it cannot.
-func CutHash(text []byte) (body []byte, hash Digest, why string) {
+func cutHash(text []byte) (body []byte, hash Digest, why string) {
 	n := len(text) - len(hashKey) - len(hash) - len(lineEnd)
 	if n < 0 || string(text[n:n+len(hashKey)]) != hashKey || string(text[len(text)-len(lineEnd):]) != lineEnd {
 		return nil, hash, "there is no hash at its end"

@@ -19,6 +19,7 @@ type Scanner struct {
 	After int  // but all of those with later lines; 0: of none
 	Waits bool // the bytes behind the last newline may be part of a write
 
+	line    checked // that was read last
 	State   *State
 	entries int
 	Number  int    // of the last line
@@ -51,7 +52,7 @@ func (s *Scanner) Next() (*Line, error) {
 			if s.At+1 == len(s.Files) {
 				break
 			}
-			if err := s.lines.Open(s.At+1, 0, 0, Digest{}); err != nil {
+			if err := s.lines.Open(s.At+1, 0, s.Files[s.At+1].Size, 0, Digest{}); err != nil {
 				return nil, fmt.Errorf("journal: reading line %d: %w", s.Number+1, err)
 			}
 			s.Size = 0
@@ -62,11 +63,11 @@ func (s *Scanner) Next() (*Line, error) {
 			}
 			continue
 		}
-		c, rest, err := s.lines.next()
+		rest, err := s.lines.next(&s.line)
 		last := s.At+1 == len(s.Files)
 		switch {
 		case err == nil:
-			return s.take(c)
+			return s.take(&s.line)
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, s.corrupt("the file is shorter than it was")
 		case err != io.EOF:
@@ -102,7 +103,7 @@ func (s *Scanner) skips() bool {
 		return false // it is opened again
 	}
 	defer next.Close()
-	p := Parser{rest: make([]byte, 40)}
+	p := parser{rest: make([]byte, 40)}
 	next.ReadAt(p.rest, 0)
 	p.expect(lineKey)
 	first := p.uint()
@@ -126,8 +127,8 @@ func (s *Scanner) skip() error {
 }
 
 // take makes a line part of the state. It returns as next does.
-func (s *Scanner) take(c *Checked) (*Line, error) {
-	l, why := &c.Line, c.Why
+func (s *Scanner) take(c *checked) (*Line, error) {
+	l, why := &c.Line, c.why
 	l.At, l.End = uint64(s.Size), uint64(s.Size+c.length())
 	if why == "" {
 		why = s.place(c)
@@ -153,7 +154,7 @@ func (s *Scanner) take(c *Checked) (*Line, error) {
 }
 
 // place makes a line part of the state, or returns why it cannot come next.
-func (s *Scanner) place(c *Checked) (why string) {
+func (s *Scanner) place(c *checked) (why string) {
 	l := &c.Line
 	switch {
 	case l.Op == OpJournal && s.Size > 0:
@@ -177,7 +178,7 @@ func (s *Scanner) place(c *Checked) (why string) {
 }
 
 // placeHeader is place for a header.
-func (s *Scanner) placeHeader(c *Checked) (why string) {
+func (s *Scanner) placeHeader(c *checked) (why string) {
 	l, next := &c.Line, s.Read > 0 && c.Segment == s.State.Segment+1
 	switch {
 	case s.Read == 0 && (c.number == 1) != (l.Segment == 1):
@@ -256,9 +257,8 @@ func (s *Scanner) complete(rest []byte) (*Line, error) {
 	if len(rest) > n+1 {
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
-	c := new(Checked)
-	s.blocks.check(c, rest[:n])
-	l, err := s.take(c)
+	s.check(&s.line, rest[:n])
+	l, err := s.take(&s.line)
 	if err == nil {
 		s.Torn, s.Fixed = int64(len(rest)-n), true
 	}
@@ -283,7 +283,7 @@ func (s *Scanner) lineIn(text []byte) int {
 		if n > len(text) {
 			return 0
 		}
-		if _, _, why := CutHash(text[:n]); why == "" {
+		if _, _, why := cutHash(text[:n]); why == "" {
 			return n
 		}
 	}
