@@ -3,7 +3,6 @@
 package cowchangeset_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -140,10 +139,6 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	}
 	check("Follow", followed, want[1:]...)
 	check("Changeset.Follow", texts(a.Follow(context.Background(), 1)), "A5")
-	var lines bytes.Buffer
-	if err := trail.WriteJSONLines(&lines); err != nil || bytes.Count(lines.Bytes(), []byte("\n")) != 5 {
-		t.Error(err, lines.String())
-	}
 	for range a.Entries() {
 		break
 	}
@@ -182,9 +177,6 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	for range (cowchangeset.Final[string]{}).All() {
 		t.Error("an entry")
 	}
-	if err := trail.WriteJSONLines(new(bytes.Buffer)); !errors.Is(err, l.failure) {
-		t.Error(err)
-	}
 	for what, loop := range map[string]func(){
 		"Entries": func() {
 			for range a.Entries() {
@@ -221,10 +213,6 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	for range a.Entries() {
 		t.Error("an entry")
 	}
-	var lines bytes.Buffer
-	if err := trail.WriteJSONLines(&lines); !errors.Is(err, l.failure) || lines.Len() > 0 {
-		t.Errorf("an export without what was pruned: %v, %s", err, lines.String())
-	}
 }
 
 // Loops wait no longer for entries than for any other answer of the store.
@@ -253,8 +241,7 @@ func TestEntriesLeftInAStoreThatHangs(t *testing.T) {
 				}
 				return nil
 			},
-			"WriteJSONLines": func() error { return trail.WriteJSONLines(new(bytes.Buffer)) },
-			"Seal":           func() error { _, err := a.Seal(ctx); return err },
+			"Seal": func() error { _, err := a.Seal(ctx); return err },
 		} {
 			began := time.Now()
 			err := func() (err error) {

@@ -1,12 +1,7 @@
 package cowchangeset
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 )
 
@@ -158,96 +153,5 @@ func (t *Tracker[E]) span() Trail[E] {
 			return Trail[E]{first: first, last: last}
 		}
 		// A Prune took effect, or the first Start.
-	}
-}
-
-// exportBuffer is how many bytes WriteJSONLines collects before it writes them, not
-// counting the line that exceeds it: enough to make a system call's cost small beside
-// that of encoding.
-const exportBuffer = 32 << 10
-
-// Exported is an entry that was read back from a line of JSON.
-type Exported[E any] struct {
-	Receipt
-	Value E
-}
-
-// jsonLine has the names and the order of the fields of a line.
-type jsonLine[E any] struct {
-	ChangesetID string `json:"changeset"`
-	Ordinal     uint64 `json:"ordinal"`
-	Seq         uint64 `json:"seq"`
-	Value       E      `json:"value"`
-}
-
-// WriteJSONLines writes the entries in order, one JSON object on each line:
-//
-//	{"changeset":"plan-1","ordinal":1,"seq":0,"value":{"table":"users"}}
-//
-// encoding/json encodes values, and replaces bytes that are not UTF-8 in strings. Lines
-// are written from a buffer of 32 KiB. If a value cannot be encoded, or the store fails,
-// the lines before it are written, and the error wraps the cause. If w fails, a part of a
-// line may have been written. WriteJSONLines panics if w is nil.
-func (t Trail[E]) WriteJSONLines(w io.Writer) error {
-	if w == nil {
-		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
-	}
-	var lines bytes.Buffer
-	flush := func() error {
-		if _, err := lines.WriteTo(w); err != nil {
-			return fmt.Errorf("cowchangeset: writing the trail: %w", err)
-		}
-		return nil
-	}
-	encoder := json.NewEncoder(&lines) // which writes whole lines or nothing
-	for c := range t.changesets {
-		var failed error
-		_, err := c.walk(context.Background(), t.cut(c), func(seq uint64, e E) bool {
-			if err := encoder.Encode(jsonLine[E]{c.id, c.ordinal, seq, e}); err != nil {
-				failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", seq, c.id, c.ordinal, err)
-				failed = errors.Join(failed, flush())
-			} else if lines.Len() >= exportBuffer {
-				failed = flush()
-			}
-			return failed == nil
-		})
-		if failed != nil {
-			return failed
-		}
-		if err != nil {
-			return errors.Join(err, flush())
-		}
-	}
-	return flush()
-}
-
-// ReadJSONLines yields the entries that WriteJSONLines wrote to r, in one loop. If it
-// fails, it yields an error that names the line, and ends; a line that ends early is an
-// io.ErrUnexpectedEOF. Numbers in an any are json.Number. ReadJSONLines panics if r is
-// nil.
-func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
-	if r == nil {
-		panic("cowchangeset: ReadJSONLines called with a nil reader")
-	}
-	return func(yield func(Exported[E], error) bool) {
-		decoder := json.NewDecoder(r)
-		decoder.UseNumber() // a float64 has other numbers above 2^53
-		for n := 1; ; n++ {
-			var line jsonLine[E]
-			err := decoder.Decode(&line)
-			if err == io.EOF {
-				return
-			}
-			if err == nil && line.Ordinal == 0 {
-				err = errors.New("it has no ordinal")
-			}
-			if err != nil {
-				yield(Exported[E]{}, fmt.Errorf("cowchangeset: line %d: %w", n, err))
-				return
-			}
-			if !yield(Exported[E]{Receipt{line.ChangesetID, line.Ordinal, line.Seq}, line.Value}, nil) {
-				return
-			}
-		}
 	}
 }
