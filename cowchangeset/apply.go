@@ -101,10 +101,13 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f, err := c.seal(ctx)
+	if s := c.applyState.Load(); s.finished() && c.log.cut().unloaded() {
+		return s.phase.refusal() // and the store knows
+	}
+	f, err := c.Seal(ctx)
 	if err != nil {
-		if p := c.applyState.Load().phaseNow(); ctx.Err() == nil && (p == aborted || p == applied) {
-			return p.refusal()
+		if s := c.applyState.Load(); ctx.Err() == nil && s.finished() {
+			return s.phase.refusal()
 		}
 		return err
 	}
@@ -151,7 +154,7 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 	if c.flusher == nil {
 		return nil
 	}
-	return c.flusher.until(ctx, c.due(c.log.cut()))
+	return c.flusher.await(ctx, c.due(c.log.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all entries

@@ -50,25 +50,20 @@ type Receipt struct {
 	Seq         uint64 // of the entry or, for a batch, of its first entry; the others follow it
 }
 
-func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
-	c := &Changeset[E]{tracker: t, id: id}
-	c.log.tail.Store(&c.log.head)
-	c.log.head.late = 1<<64 - 1 // it has no slots
-	if s := t.storage; s != nil {
-		f := &flusher[E]{storage: s, changeset: c, at: c.log.start()}
-		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
-		c.flusher = f
-	}
-	return c
-}
-
-// comeAfter makes c the successor of prev, which may be nil. C is still private.
-func (c *Changeset[E]) comeAfter(prev *Changeset[E]) {
-	c.ordinal = 1
+// newChangeset returns a changeset that no other goroutine knows yet, to follow prev, or
+// to be the first if that is nil.
+func newChangeset[E any](t *Tracker[E], prev *Changeset[E], id string) *Changeset[E] {
+	c := &Changeset[E]{tracker: t, id: id, ordinal: 1}
 	if prev != nil {
 		c.prev.Store(prev)
 		c.ordinal = prev.ordinal + 1
 	}
+	c.log.tail.Store(&c.log.head)
+	c.log.head.late = 1<<64 - 1 // it has no slots
+	if s := t.storage; s != nil {
+		c.flusher = &flusher[E]{storage: s, tracker: t, changeset: c, at: c.log.start()}
+	}
+	return c
 }
 
 // ID returns the ID that Config.NewID gave the changeset.
@@ -158,26 +153,26 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
-	f, err := c.seal(ctx)
-	if !f.cut.missing() {
-		return f, err
+	c.log.seal()
+	m := c.log.cut()
+	if m.unloaded() { // then the store knows of the seal
+		return c.load(ctx, m)
 	}
-	m, err := c.fetch(ctx) // the store needs no seal of what is finished
+	if c.flusher == nil {
+		return Final[E]{m}, nil
+	}
+	return Final[E]{m}, c.flusher.await(ctx, target{below: m.n, known: knowsSeal})
+}
+
+// load reads the entries that were left in the store, and keeps them.
+func (c *Changeset[E]) load(ctx context.Context, m *cut[E]) (Final[E], error) {
+	first, err := c.fetch(ctx, m)
 	if err != nil {
 		return Final[E]{}, err
 	}
-	c.log.decided.CompareAndSwap(f.cut, m)
-	return Final[E]{c.log.cut()}, nil // that of the first
-}
-
-// seal is Seal, and leaves entries in the store that are there.
-func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
-	c.log.seal()
-	f := Final[E]{c.log.cut()}
-	if c.flusher != nil {
-		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
-	}
-	return f, nil
+	first = c.log.head.next.Install(first) // or another's, which is as good
+	c.log.decided.CompareAndSwap(m, &cut[E]{n: m.n, live: m.live, chunk: first, final: true})
+	return Final[E]{c.log.decided.Load()}, nil
 }
 
 // Sealed returns a channel that is closed once the changeset is sealed. The first
@@ -222,14 +217,11 @@ func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E
 // walk yields the entries of a cut, and reports whether it has come to the end. It fails
 // if they were left in the store, and that fails to yield them.
 func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	if m.missing() {
-		if m, err = c.fetch(ctx); err != nil {
+	from := c.log.start()
+	if m.unloaded() {
+		if from.chunk, err = c.fetch(ctx, m); err != nil {
 			return false, err
 		}
-	}
-	from := c.log.start()
-	if m.left {
-		from.chunk = m.chunk
 	}
 	_, more = from.walk(m.n, yield)
 	return more, nil

@@ -77,16 +77,14 @@ func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], erro
 	if err := claim(ctx, config.Store, timeout); err != nil {
 		return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
+	s := &storage[E]{store: config.Store, async: config.Async, timeout: timeout}
 	s.validator, _ = config.Store.(Validator[E])
 	if config.Async {
 		s.maxBacklog, s.reject = uint64(max(0, cmp.Or(config.MaxBacklog, defaultMaxBacklog))), config.RejectWhenFull
 	}
 	if _, ok := config.Store.(Pruner); ok {
-		p := &pruning[E]{tracker: t}
-		p.calls, p.backlog = &s.calls, p
-		p.pruned.Store(1)
-		s.pruning = p
+		s.pruner = &flusher[E]{storage: s, tracker: t}
+		s.pruner.durable.Store(1)
 	}
 	t.storage = s
 	return t, nil
