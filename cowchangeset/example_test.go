@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -186,8 +187,8 @@ func ExampleSlice_Delete() {
 	hosts.Append("db-1", "db-2", "db-3")
 	before := hosts.Load()
 	hosts.Set(1, "db-2b")
-	hosts.Delete(0) // whichever is first by now
-	hosts.Clip()
+	hosts.Delete(0)            // whichever is first by now
+	hosts.Update(slices.Clone) // gives back room that the items do not need
 	fmt.Println(before, hosts.Load())
 	// Output: [db-1 db-2 db-3] [db-2b db-3]
 }

@@ -426,10 +426,10 @@ func (l *log[E]) start() position[E] { return position[E]{&l.head, 0} }
 // before.
 func (p position[E]) walk(n uint64, yield func(uint64, E) bool) (position[E], bool) {
 	for p.i < n {
-		slots, i := p.run(n), p.i
+		slots, i, state := p.run(n), p.i, single
 		for j := range slots {
 			s := &slots[j]
-			if s.state.Load() != single {
+			if state = s.state.Load(); state != single {
 				break
 			}
 			if !yield(i, s.value) {
@@ -437,10 +437,9 @@ func (p position[E]) walk(n uint64, yield func(uint64, E) bool) (position[E], bo
 			}
 			i++
 		}
-		if p.i = i; i == n {
-			break
+		if p.i = i; state == single {
+			continue // with the next chunk
 		}
-		state := p.run(n)[0].state.Load() // perhaps that of a batch
 		end := i + state>>spanShift
 		if state&kindMask != published {
 			p.i = end

@@ -106,10 +106,8 @@ func (m *sliceMachine) step(op byte, arg int) {
 	case 9:
 		i := m.index(arg)
 		m.both(func(s sliceEditor) { s.Delete(i) })
-	case 10: // which nothing shows
-		for range 1 + arg%2 {
-			m.slice.Clip()
-		}
+	case 10: // an Update that gives back room
+		m.both(func(s sliceEditor) { s.Update(slices.Clone) })
 	}
 }
 
