@@ -156,7 +156,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	c.log.seal()
 	m := c.log.cut()
 	if m.unloaded() { // then the store knows of the seal
-		return c.load(ctx, m)
+		return c.fetch(ctx, m)
 	}
 	if c.flusher == nil {
 		return Final[E]{m}, nil
@@ -164,9 +164,9 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	return Final[E]{m}, c.flusher.await(ctx, target{below: m.n, known: knowsSeal})
 }
 
-// load reads the entries that were left in the store, and keeps them.
-func (c *Changeset[E]) load(ctx context.Context, m *cut[E]) (Final[E], error) {
-	first, err := c.fetch(ctx, m)
+// fetch reads the entries that were left in the store, and keeps them.
+func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (Final[E], error) {
+	first, err := c.read(ctx, m)
 	if err != nil {
 		return Final[E]{}, err
 	}
@@ -187,9 +187,11 @@ func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() 
 func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
 
 // Entries yields the entries that the changeset has when the loop begins, in order and
-// with their Seq. A loop reads entries that Resume has left in the store from there,
-// unless Seal has read them. If that fails, it panics with a *StoreError, or yields nothing
-// if Prune has forgotten the changeset.
+// with their Seq.
+//
+// If Resume has left them in the Store, each loop reads them there, and panics with a
+// *StoreError if that fails; it yields nothing if Prune has forgotten the changeset. After
+// Seal or Trail.Fetch, which return the error, loops need no store.
 //
 // Entries is lock-free, and blocking on the Store for what it reads there. It takes effect,
 // when a loop over it begins, as the reserved slots are counted.
@@ -199,32 +201,26 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	}
 }
 
-// loop is walk for loops, which have no result for an error: they panic, unless ctx has
-// ended, or Prune has forgotten the changeset. Then the store need not have the entries.
+// loop yields the entries of a cut, and reports whether it has come to the end. If they
+// were left in the store, and that fails, it panics, unless ctx has ended, or Prune has
+// forgotten the changeset: then the store need not have them.
 func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool) {
-	more, err := c.walk(ctx, m, yield)
-	switch {
-	case err == nil:
-		return more
-	case ctx.Err() != nil:
-		return false
-	case c.ordinal < c.tracker.first.Load().ordinal:
-		return true
-	}
-	panic(err)
-}
-
-// walk yields the entries of a cut, and reports whether it has come to the end. It fails
-// if they were left in the store, and that fails to yield them.
-func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
 	from := c.log.start()
 	if m.unloaded() {
-		if from.chunk, err = c.fetch(ctx, m); err != nil {
-			return false, err
+		chunk, err := c.read(ctx, m)
+		switch {
+		case err == nil:
+			from.chunk = chunk
+		case ctx.Err() != nil:
+			return false
+		case c.ordinal < c.tracker.first.Load().ordinal:
+			return true
+		default:
+			panic(err)
 		}
 	}
 	_, more = from.walk(m.n, yield)
-	return more, nil
+	return more
 }
 
 // Len returns the number of entries that Entries would yield.

@@ -11,7 +11,7 @@ import (
 //
 // Follow cuts the changeset whenever something has come: do not follow large batches with
 // many loops. It may yield an entry before the Store has it. It reads what Resume has left
-// in the store, and panics, as Entries does. Follow panics if ctx is nil.
+// in the Store, and panics, as Entries does. Follow panics if ctx is nil.
 //
 // Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.

@@ -162,6 +162,47 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	check("Final of two", texts(f.All()), "B0", "B5")
 }
 
+// After Fetch, loops over a trail need no store, wherever it ends and whenever it was taken.
+func TestTrailFetch(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		l := newLazy()
+		l.saved = l.saved[:n]
+		tracker := resumeLazy(t, l)
+		trail := tracker.Trail()
+		if err := trail.Fetch(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		l.failure = errors.New("boom")
+		for _, trail := range []cowchangeset.Trail[string]{trail, tracker.Trail()} {
+			var all []string
+			for _, e := range trail.All() {
+				all = append(all, e)
+			}
+			if want := []string{"A0", "A5", "B0", "B5", "C0"}[:min(2*n, 5)]; !slices.Equal(all, want) || trail.Len() != len(want) {
+				t.Errorf("%v, want %v", all, want)
+			}
+			if err := trail.Fetch(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := (cowchangeset.Trail[string]{}).Fetch(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that yields other entries than its Manifest says has failed.
+func TestEntriesLeftInAStoreThatYieldsOthers(t *testing.T) {
+	for _, m := range []cowchangeset.Manifest{{Len: 1, Last: 5}, {Len: 3, Last: 5}, {Len: 2, Last: 4}, {Len: 2, Last: 6}} {
+		l := newLazy()
+		l.saved[0].Manifest = m
+		tracker := resumeLazy(t, l)
+		if err := tracker.Trail().Fetch(context.Background()); !errors.Is(err, cowchangeset.ErrStore) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}
+
 // A store that cannot yield the entries is an error where there is one, and no trail that
 // ends early; but what was pruned is gone.
 func TestEntriesLeftInAStoreThatFails(t *testing.T) {
@@ -200,6 +241,9 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 			loop()
 		}()
 	}
+	if err := trail.Fetch(context.Background()); !errors.As(err, &failed) || !errors.Is(err, l.failure) {
+		t.Errorf("Fetch: %v", err)
+	}
 	if n := tracker.Prune(1); n != 2 {
 		t.Fatal(n)
 	}
@@ -212,6 +256,9 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	}
 	for range a.Entries() {
 		t.Error("an entry")
+	}
+	if err := trail.Fetch(context.Background()); !errors.Is(err, l.failure) { // or it would seem complete
+		t.Errorf("Fetch of what was pruned: %v", err)
 	}
 }
 

@@ -127,9 +127,9 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	return nil
 }
 
-// fetch reads the entries that were left in the store, and returns the first chunk of a
+// read reads the entries that were left in the store, and returns the first chunk of a
 // log that has them.
-func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (*chunk[E], error) {
+func (c *Changeset[E]) read(ctx context.Context, m *cut[E]) (*chunk[E], error) {
 	var entries []Entry[E]
 	err := bounded(ctx, c.tracker.timeout, func(ctx context.Context) error {
 		for e, err := range c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id) {

@@ -46,8 +46,23 @@ func (t Trail[E]) Len() int {
 	return n
 }
 
-// All yields the entries in order, each with its receipt. It reads what Resume has left in
-// the store, and panics, as Changeset.Entries does.
+// Fetch reads the entries that Resume has left in the Store, and keeps them in memory
+// until Prune forgets their changesets. After it has returned nil, loops over the trail
+// need no store. It panics if ctx is nil.
+func (t Trail[E]) Fetch(ctx context.Context) error {
+	needContext(ctx, "Trail.Fetch")
+	for c := range t.changesets {
+		if m := t.cut(c); m.unloaded() {
+			if _, err := c.fetch(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// All yields the entries in order, each with its receipt. Without Fetch it reads what
+// Resume has left in the Store, and panics, as Changeset.Entries does.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
 		for c := range t.changesets {
@@ -64,10 +79,10 @@ func (t Trail[E]) changesets(yield func(*Changeset[E]) bool) {
 	}
 }
 
-// cut returns the cut of one of the trail's changesets. All but the last were
-// sealed when the trail was taken, so that their final cuts are as old.
+// cut returns the cut of one of the trail's changesets. If that was sealed when the trail
+// was taken, as all but the last were, its final cut is as old.
 func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
-	if c == t.last {
+	if c == t.last && !t.end.final {
 		return t.end
 	}
 	return c.log.cut()
@@ -78,12 +93,8 @@ func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 // IDs is lock-free. It takes effect when the latest changeset is seen to have no
 // successor.
 func (t *Tracker[E]) IDs() []string {
-	all := t.span() // LP(IDs)
-	if all.last == nil {
-		return nil
-	}
-	ids := make([]string, 0, all.last.ordinal-all.first.ordinal+1)
-	for c := range all.changesets {
+	var ids []string
+	for c := range t.span().changesets { // LP(IDs)
 		ids = append(ids, c.id)
 	}
 	return ids
