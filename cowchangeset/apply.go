@@ -8,7 +8,7 @@ import "context"
 //
 //	idle ⇄ applying ─> applied
 //	  │       ⇅
-//	  │      done
+//	  │    unstored
 //	  └─> aborted
 type applyState struct {
 	phase  phase
@@ -21,7 +21,7 @@ type phase uint8
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
 	applying              // one Apply runs, and owns cursor
-	done                  // its function has returned nil, and the store does not know yet
+	unstored              // its function has returned nil, and the store does not know yet
 	applied
 	aborted
 )
@@ -113,7 +113,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 	}
 	was := c.applyState.Load()
 	next := was.phaseNow()
-	if next != idle && next != done {
+	if next != idle && next != unstored {
 		return next.refusal()
 	}
 	if !c.applyState.CompareAndSwap(was, &applyState{phase: applying}) {
@@ -128,7 +128,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 			return err
 		}
 		c.cursor.Store(AllApplied)
-		next = done
+		next = unstored
 	}
 	if err := c.flushed(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 // refusal returns why a changeset in this phase cannot be applied or aborted.
 func (p phase) refusal() error {
 	switch p {
-	case applied, done:
+	case applied, unstored:
 		return ErrApplied
 	case aborted:
 		return ErrAborted

@@ -30,11 +30,7 @@ type Changeset[E any] struct {
 	applyState atomics.Pointer[applyState] // nil is idle; see apply.go
 	cursor     atomics.Uint64              // how far it is applied; written by whoever is applying
 
-	// inactive is the error of Tracker.Record when this is the latest changeset, and
-	// sealed. It goes from nil to that, once, by the first Record that returns it.
-	inactive atomics.Pointer[NoActiveError]
-
-	_ [atomics.CacheLineSize - 48]byte
+	_ [atomics.CacheLineSize - 40]byte
 }
 
 // Receipt says where an entry went. Entries are ordered by Ordinal, and then by Seq, which

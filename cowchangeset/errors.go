@@ -52,8 +52,7 @@ func needContext(ctx context.Context, method string) {
 }
 
 // NoActiveError is the error of Tracker.Record when the latest changeset is sealed and has
-// no successor. It matches ErrNoActive and ErrSealed. It is shared, and must not be
-// changed.
+// no successor. It matches ErrNoActive and ErrSealed.
 type NoActiveError struct {
 	ChangesetID string // of the sealed changeset
 	Ordinal     uint64

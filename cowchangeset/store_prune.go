@@ -34,7 +34,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 			c.flusher.request() // or every Prune would stop here
 		}
 		if c == first {
-			t.tellForgotten() // if that has failed before
+			t.requestPrune() // if that has failed before
 			return 0
 		}
 		if t.first.CompareAndSwap(first, c) { // LP(Prune)
@@ -42,7 +42,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 				p = p.next.Load()
 				p.prev.Store(nil)
 			}
-			t.tellForgotten()
+			t.requestPrune()
 			return int(c.ordinal - first.ordinal)
 		}
 		// Another Prune was faster.
@@ -62,9 +62,9 @@ func (t *Tracker[E]) forgotten() target {
 	return target{}
 }
 
-// tellForgotten requests a flush if a store that is a Pruner does not know all that the
+// requestPrune requests a flush if a store that is a Pruner does not know all that the
 // tracker has forgotten.
-func (t *Tracker[E]) tellForgotten() {
+func (t *Tracker[E]) requestPrune() {
 	if t.storage != nil && t.pruner != nil && !t.pruner.has(t.forgotten()) {
 		t.pruner.request()
 	}

@@ -272,11 +272,7 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 	if c == nil {
 		return ErrNoActive
 	}
-	e := c.inactive.Load()
-	if e == nil {
-		e = c.inactive.Install(&NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}) // one for all
-	}
-	return e
+	return &NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}
 }
 
 // Current returns the latest changeset, or nil if there is none yet, and whether it
