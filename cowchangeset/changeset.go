@@ -107,7 +107,7 @@ func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) 
 
 func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if c.flusher != nil {
-		if err := c.flusher.validate(e, -1); err != nil {
+		if err := c.flusher.validate(e); err != nil {
 			return Receipt{}, err
 		}
 		if err := c.flusher.room(ctx); err != nil {

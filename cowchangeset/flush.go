@@ -64,20 +64,16 @@ type storage[E any] struct {
 	lastTicket atomics.Pointer[ticket]
 }
 
-// validate returns the error of a Record of e, if the store would never take it. Index
-// is that of e in a batch, or -1. It runs the store's code, before anything is reserved.
-func (s *storage[E]) validate(e E, index int) error {
+// validate returns the error of a Record of e, if the store would never take it. It runs
+// the store's code, before anything is reserved.
+func (s *storage[E]) validate(e E) error {
 	if s.validator == nil {
 		return nil
 	}
-	err := s.validator.Validate(e)
-	switch {
-	case err == nil:
-		return nil
-	case index < 0:
+	if err := s.validator.Validate(e); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, index, err)
+	return nil
 }
 
 // flusher brings the store up to date with one changeset, in flushes. A flush takes a
@@ -304,44 +300,37 @@ func (f *flusher[E]) flushNext(running *flush) error {
 	f.gather()
 	m := c.log.cut()
 	running.target = c.due(m)
-	if f.durable.Load() < m.n {
+	var err error
+	switch due := running.known &^ f.known.Load(); {
+	case f.durable.Load() < m.n:
 		next, entries := f.at.collect(m.n, maxAppend())
 		if len(entries) > 0 {
-			if err := f.call(running, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
+			if err = f.call(running, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
 				return err
 			}
 			f.last = entries[len(entries)-1].Seq
 		}
 		f.expect, f.at = c.log.reserved.Load()+next.i-f.at.i, next
 		f.durable.Store(next.i)
-		if !f.has(running.target) {
-			running.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more
-		}
-		return nil
-	}
-	switch due := running.known &^ f.known.Load(); {
 	case due&knowsSeal != 0:
 		manifest := Manifest{Len: m.live, Last: f.last}
-		if err := f.call(running, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err != nil {
-			return err
+		if err = f.call(running, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err == nil {
+			f.known.Or(knowsSeal)
 		}
-		f.known.Or(knowsSeal)
 	case running.target.applied > f.applied.Load():
 		next, applier := running.target.applied, f.store.(Applier)
-		if err := f.call(running, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
-			return err
+		if err = f.call(running, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err == nil {
+			f.applied.Store(next)
 		}
-		f.applied.Store(next)
 	case due&knowsAbort != 0:
-		if err := f.call(running, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err != nil {
-			return err
+		if err = f.call(running, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err == nil {
+			f.known.Or(knowsAbort)
 		}
-		f.known.Or(knowsAbort)
 	}
-	if !f.has(running.target) {
-		running.again.Store(true)
+	if err == nil && !f.has(running.target) {
+		running.again.Store(true) // one call in a flush: callers that wait for this one wait for no more
 	}
-	return nil
+	return err
 }
 
 // due returns all that a store should know when the changeset is cut at m.

@@ -3,6 +3,7 @@ package cowchangeset
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -184,7 +185,7 @@ func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 
 func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if t.storage != nil {
-		if err := t.validate(e, -1); err != nil {
+		if err := t.validate(e); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -239,8 +240,8 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	}
 	if t.storage != nil && t.validator != nil {
 		for i, e := range es {
-			if err := t.validate(e, i); err != nil {
-				return Receipt{}, err
+			if err := t.validator.Validate(e); err != nil {
+				return Receipt{}, fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, i, err)
 			}
 		}
 	}
