@@ -125,7 +125,7 @@ func (t *Tracker[E]) Announce(id string) *Changeset[E] {
 }
 
 // Help takes the other steps of the Start that announced a successor of c.
-func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.help(c) }
+func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.next(c) != nil }
 
 // Swung returns what the current pointer points to.
 func (t *Tracker[E]) Swung() *Changeset[E] { return t.current.Load() }

@@ -112,16 +112,6 @@ func (t *Tracker[E]) start(ctx context.Context, conditional bool, prev *Changese
 	}
 }
 
-// help takes the other steps of the Start that announced a successor of c, and
-// reports whether there was one.
-func (t *Tracker[E]) help(c *Changeset[E]) bool {
-	n := t.link(c).Load()
-	if n != nil {
-		t.succeed(c, n)
-	}
-	return n != nil
-}
-
 // succeed puts n, the announced successor, in the place of c. The seal comes
 // before the swing: nobody reaches a changeset while the one before it accepts
 // entries.
@@ -267,7 +257,7 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 // advance moves the tracker on from c, which is nil or sealed, or returns the
 // error that says that nothing follows it.
 func (t *Tracker[E]) advance(c *Changeset[E]) error {
-	if t.help(c) { // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
+	if t.next(c) != nil { // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
 		return nil
 	}
 	if c == nil {
@@ -287,7 +277,7 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 		if c != nil && c.log.open() { // LP(Current): an open changeset is the latest
 			return c, true
 		}
-		if !t.help(c) {
+		if t.next(c) == nil {
 			return c, false // LP(Current): sealed, and the last; or none
 		}
 		// A Start took effect.
