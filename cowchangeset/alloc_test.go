@@ -130,7 +130,7 @@ func TestStartAllocs(t *testing.T) {
 	wantBytes(t, "Start and Record", 3*64+48+16*24, func() { start(); tracker.Record("a") })
 }
 
-// A log costs no more than its slots, what the allocator rounds up, and small change, whether the
+// A log costs no more than its slots, a few idle ones, and small change, whether the
 // entries come one by one or ten at a time and whether or not they have pointers.
 func TestRecordAllocatesLittle(t *testing.T) {
 	t.Run("int", func(t *testing.T) { recordAllocatesLittle(t, 1) })
@@ -157,7 +157,7 @@ func recordAllocatesLittle[E any](t *testing.T, e E) {
 				}
 			}
 		})
-		if slots := n * uint64(unsafe.Sizeof(slot{})); bytes > slots+slots/12 {
+		if slots := n * uint64(unsafe.Sizeof(slot{})); bytes > slots+slots/25 {
 			t.Errorf("%d bytes allocated for %d bytes of slots, %d at a time", bytes, slots, k)
 		}
 	}

@@ -1,6 +1,8 @@
 package cowchangeset
 
 import (
+	"slices"
+
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -65,9 +67,12 @@ func firstChunk() int { return atomics.Limit(16, 1) }
 
 func maxChunk() int { return atomics.Limit(256, 4) }
 
-// newChunk returns a chunk of n slots.
+// newChunk returns a chunk of n slots, and of those that the allocator would leave idle
+// behind them: 39 behind 256 slots of 32 bytes with a pointer.
 func newChunk[E any](base uint64, n int) *chunk[E] {
-	return &chunk[E]{base: base, slots: make([]slot[E], n), late: base + uint64(n-n/8-1)}
+	slots := slices.Grow([]slot[E](nil), n)
+	slots = slots[:cap(slots)]
+	return &chunk[E]{base: base, slots: slots, late: base + uint64(len(slots)-len(slots)/8-1)}
 }
 
 // slot holds one entry. The writer that reserved the slot writes the value, before the
