@@ -212,11 +212,11 @@ func (s *Slice[T]) AppendSlowly(v T, pause func()) {
 }
 
 // Unbounded lets the store take its time from now on. Nobody uses the tracker.
-func (t *Tracker[E]) Unbounded() { t.timeout = 0 }
+func (t *Tracker[E]) Unbounded() { t.storage.timeout = 0 }
 
 // Turn waits for a turn to tell the store of a Start, which pass ends.
 func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
-	mine, err := t.enqueue(ctx)
+	mine, err := t.storage.enqueue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
 
 // InLine returns how many turns to tell the store of a Start can be reached.
 func (t *Tracker[E]) InLine() (n int) {
-	for w := t.lastTicket.Load(); w != nil; w = w.ahead {
+	for w := t.storage.lastTicket.Load(); w != nil; w = w.ahead {
 		n++
 	}
 	return n

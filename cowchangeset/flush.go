@@ -30,8 +30,8 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 			}
 		}
 	}
-	if t.pruner != nil && ctx.Err() == nil {
-		failed = errors.Join(failed, t.pruner.await(ctx, t.forgotten()))
+	if t.storage.pruner != nil && ctx.Err() == nil {
+		failed = errors.Join(failed, t.storage.pruner.await(ctx, t.forgotten()))
 	}
 	return failed
 }

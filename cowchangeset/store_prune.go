@@ -65,8 +65,8 @@ func (t *Tracker[E]) forgotten() target {
 // requestPrune requests a flush if a store that is a Pruner does not know all that the
 // tracker has forgotten.
 func (t *Tracker[E]) requestPrune() {
-	if t.storage != nil && t.pruner != nil && !t.pruner.has(t.forgotten()) {
-		t.pruner.request()
+	if t.storage != nil && t.storage.pruner != nil && !t.storage.pruner.has(t.forgotten()) {
+		t.storage.pruner.request()
 	}
 }
 

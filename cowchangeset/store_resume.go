@@ -46,8 +46,8 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}
 	}
 	resumed = true
-	if t.pruner != nil {
-		t.pruner.durable.Store(t.forgotten().below) // it knows what it has forgotten
+	if t.storage.pruner != nil {
+		t.storage.pruner.durable.Store(t.forgotten().below) // it knows what it has forgotten
 	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
@@ -112,7 +112,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 
 // leave leaves the entries of a private changeset in the store.
 func (c *Changeset[E]) leave(saved Saved[E]) error {
-	_, ok := c.tracker.store.(EntryLoader[E])
+	_, ok := c.tracker.storage.store.(EntryLoader[E])
 	m := saved.Manifest
 	switch {
 	case !ok:
@@ -131,8 +131,8 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 // log that has them.
 func (c *Changeset[E]) read(ctx context.Context, m *cut[E]) (*chunk[E], error) {
 	var entries []Entry[E]
-	err := bounded(ctx, c.tracker.timeout, func(ctx context.Context) error {
-		for e, err := range c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id) {
+	err := bounded(ctx, c.tracker.storage.timeout, func(ctx context.Context) error {
+		for e, err := range c.tracker.storage.store.(EntryLoader[E]).LoadEntries(ctx, c.id) {
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ type Tracker[E any] struct {
 	// These are immutable.
 	newID          func(context.Context) (string, error) // nil means the default
 	pruneUnapplied bool
-	*storage[E]    // nil without a store
+	storage        *storage[E] // nil without a store
 }
 
 // Each changeset links to its successor, and the tracker to the first. A Start takes
@@ -175,7 +175,7 @@ func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 
 func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if t.storage != nil {
-		if err := t.validate(e); err != nil {
+		if err := t.storage.validate(e); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -228,9 +228,9 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	if uint64(len(es)) > maxBatch {
 		panic("cowchangeset: Tracker.RecordBatch called with more than 2^40 entries")
 	}
-	if t.storage != nil && t.validator != nil {
+	if t.storage != nil && t.storage.validator != nil {
 		for i, e := range es {
-			if err := t.validator.Validate(e); err != nil {
+			if err := t.storage.validator.Validate(e); err != nil {
 				return Receipt{}, fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, i, err)
 			}
 		}
@@ -335,7 +335,7 @@ func (t *Tracker[E]) startStored(ctx context.Context, id string, conditional boo
 // one, unless the caller has left by then. It releases the ticket when the store has
 // returned, even if that takes too long.
 func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
-	mine, err := t.enqueue(inLine)
+	mine, err := t.storage.enqueue(inLine)
 	if err != nil {
 		s.end(&StoreError{ChangesetID: s.id, Method: "wait", Err: err}, false)
 		return
@@ -354,7 +354,7 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 		if latest != nil {
 			h.Previous = latest.id
 		}
-		return f.call(&s.flush, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
+		return f.call(&s.flush, "Start", func(ctx context.Context) error { return t.storage.store.Start(ctx, h) })
 	}, func(err error) {
 		if err == nil && !s.settled.Swap(true) {
 			t.appear(s.made)
@@ -385,26 +385,18 @@ type ticket struct {
 // come, first served. A caller that leaves the queue, because ctx has ended, makes the
 // next one wait for those ahead. Ctx is not a user's.
 func (s *storage[E]) enqueue(ctx context.Context) (*ticket, error) {
-	mine := &ticket{released: atomics.MakeEvent()}
-	ahead := s.lastTicket.Swap(mine)
-	for ahead != nil && ahead.released.Fired() {
-		ahead = ahead.ahead
-	}
-	if ahead == nil {
-		return mine, nil
-	}
 	if s.timeout > 0 {
 		bounded, cancel := atomics.WithTimeoutCause(ctx, s.timeout, ErrStoreTimeout)
 		defer cancel()
 		ctx = bounded
 	}
-	for ahead != nil {
-		if ahead.released.WaitContext(ctx) != nil {
+	mine := &ticket{released: atomics.MakeEvent()}
+	for ahead := s.lastTicket.Swap(mine); ahead != nil; ahead = ahead.ahead {
+		if !ahead.released.Fired() && ahead.released.WaitContext(ctx) != nil {
 			mine.ahead = ahead
 			mine.released.Fire()
 			return nil, context.Cause(ctx)
 		}
-		ahead = ahead.ahead
 	}
 	return mine, nil
 }
