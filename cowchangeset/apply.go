@@ -8,7 +8,7 @@ import "context"
 //
 //	idle ⇄ applying ─> applied
 //	  │       ⇅
-//	  │      done
+//	  │    unstored
 //	  └─> aborted
 type applyState struct {
 	phase  phase
@@ -21,7 +21,7 @@ type phase uint8
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
 	applying              // one Apply runs, and owns cursor
-	done                  // its function has returned nil, and the store does not know yet
+	unstored              // its function has returned nil, and the store does not know yet
 	applied
 	aborted
 )
@@ -101,16 +101,19 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f, err := c.seal(ctx)
+	if s := c.applyState.Load(); s.finished() && c.log.cut().unloaded() {
+		return s.phase.refusal() // and the store knows
+	}
+	f, err := c.Seal(ctx)
 	if err != nil {
-		if p := c.applyState.Load().phaseNow(); ctx.Err() == nil && (p == aborted || p == applied) {
-			return p.refusal()
+		if s := c.applyState.Load(); ctx.Err() == nil && s.finished() {
+			return s.phase.refusal()
 		}
 		return err
 	}
 	was := c.applyState.Load()
 	next := was.phaseNow()
-	if next != idle && next != done {
+	if next != idle && next != unstored {
 		return next.refusal()
 	}
 	if !c.applyState.CompareAndSwap(was, &applyState{phase: applying}) {
@@ -125,7 +128,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 			return err
 		}
 		c.cursor.Store(AllApplied)
-		next = done
+		next = unstored
 	}
 	if err := c.flushed(ctx); err != nil {
 		return err
@@ -137,7 +140,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 // refusal returns why a changeset in this phase cannot be applied or aborted.
 func (p phase) refusal() error {
 	switch p {
-	case applied, done:
+	case applied, unstored:
 		return ErrApplied
 	case aborted:
 		return ErrAborted
@@ -151,7 +154,7 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 	if c.flusher == nil {
 		return nil
 	}
-	return c.flusher.until(ctx, c.due(c.log.cut()))
+	return c.flusher.await(ctx, c.due(c.log.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all entries

@@ -30,11 +30,7 @@ type Changeset[E any] struct {
 	applyState atomics.Pointer[applyState] // nil is idle; see apply.go
 	cursor     atomics.Uint64              // how far it is applied; written by whoever is applying
 
-	// inactive is the error of Tracker.Record when this is the latest changeset, and
-	// sealed. It goes from nil to that, once, by the first Record that returns it.
-	inactive atomics.Pointer[NoActiveError]
-
-	_ [atomics.CacheLineSize - 48]byte
+	_ [atomics.CacheLineSize - 40]byte
 }
 
 // Receipt says where an entry went. Entries are ordered by Ordinal, and then by Seq, which
@@ -50,25 +46,20 @@ type Receipt struct {
 	Seq         uint64 // of the entry or, for a batch, of its first entry; the others follow it
 }
 
-func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
-	c := &Changeset[E]{tracker: t, id: id}
-	c.log.tail.Store(&c.log.head)
-	c.log.head.late = 1<<64 - 1 // it has no slots
-	if s := t.storage; s != nil {
-		f := &flusher[E]{storage: s, changeset: c, at: c.log.start()}
-		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
-		c.flusher = f
-	}
-	return c
-}
-
-// comeAfter makes c the successor of prev, which may be nil. C is still private.
-func (c *Changeset[E]) comeAfter(prev *Changeset[E]) {
-	c.ordinal = 1
+// newChangeset returns a changeset that no other goroutine knows yet, to follow prev, or
+// to be the first if that is nil.
+func newChangeset[E any](t *Tracker[E], prev *Changeset[E], id string) *Changeset[E] {
+	c := &Changeset[E]{tracker: t, id: id, ordinal: 1}
 	if prev != nil {
 		c.prev.Store(prev)
 		c.ordinal = prev.ordinal + 1
 	}
+	c.log.tail.Store(&c.log.head)
+	c.log.head.late = 1<<64 - 1 // it has no slots
+	if s := t.storage; s != nil {
+		c.flusher = &flusher[E]{storage: s, tracker: t, changeset: c, at: c.log.start()}
+	}
+	return c
 }
 
 // ID returns the ID that Config.NewID gave the changeset.
@@ -116,7 +107,7 @@ func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) 
 
 func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if c.flusher != nil {
-		if err := c.flusher.validate(e, -1); err != nil {
+		if err := c.flusher.validate(e); err != nil {
 			return Receipt{}, err
 		}
 		if err := c.flusher.room(ctx); err != nil {
@@ -158,26 +149,26 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
-	f, err := c.seal(ctx)
-	if !f.cut.missing() {
-		return f, err
+	c.log.seal()
+	m := c.log.cut()
+	if m.unloaded() { // then the store knows of the seal
+		return c.fetch(ctx, m)
 	}
-	m, err := c.fetch(ctx) // the store needs no seal of what is finished
+	if c.flusher == nil {
+		return Final[E]{m}, nil
+	}
+	return Final[E]{m}, c.flusher.await(ctx, target{below: m.n, known: knowsSeal})
+}
+
+// fetch reads the entries that were left in the store, and keeps them.
+func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (Final[E], error) {
+	first, err := c.read(ctx, m)
 	if err != nil {
 		return Final[E]{}, err
 	}
-	c.log.decided.CompareAndSwap(f.cut, m)
-	return Final[E]{c.log.cut()}, nil // that of the first
-}
-
-// seal is Seal, and leaves entries in the store that are there.
-func (c *Changeset[E]) seal(ctx context.Context) (Final[E], error) {
-	c.log.seal()
-	f := Final[E]{c.log.cut()}
-	if c.flusher != nil {
-		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
-	}
-	return f, nil
+	first = c.log.head.next.Install(first) // or another's, which is as good
+	c.log.decided.CompareAndSwap(m, &cut[E]{n: m.n, live: m.live, chunk: first, final: true})
+	return Final[E]{c.log.decided.Load()}, nil
 }
 
 // Sealed returns a channel that is closed once the changeset is sealed. The first
@@ -192,9 +183,11 @@ func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() 
 func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
 
 // Entries yields the entries that the changeset has when the loop begins, in order and
-// with their Seq. A loop reads entries that Resume has left in the store from there,
-// unless Seal has read them. If that fails, it panics with a *StoreError, or yields nothing
-// if Prune has forgotten the changeset.
+// with their Seq.
+//
+// If Resume has left them in the Store, each loop reads them there, and panics with a
+// *StoreError if that fails; it yields nothing if Prune has forgotten the changeset. After
+// Seal or Trail.Fetch, which return the error, loops need no store.
 //
 // Entries is lock-free, and blocking on the Store for what it reads there. It takes effect,
 // when a loop over it begins, as the reserved slots are counted.
@@ -204,35 +197,26 @@ func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	}
 }
 
-// loop is walk for loops, which have no result for an error: they panic, unless ctx has
-// ended, or Prune has forgotten the changeset. Then the store need not have the entries.
+// loop yields the entries of a cut, and reports whether it has come to the end. If they
+// were left in the store, and that fails, it panics, unless ctx has ended, or Prune has
+// forgotten the changeset: then the store need not have them.
 func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool) {
-	more, err := c.walk(ctx, m, yield)
-	switch {
-	case err == nil:
-		return more
-	case ctx.Err() != nil:
-		return false
-	case c.ordinal < c.tracker.first.Load().ordinal:
-		return true
-	}
-	panic(err)
-}
-
-// walk yields the entries of a cut, and reports whether it has come to the end. It fails
-// if they were left in the store, and that fails to yield them.
-func (c *Changeset[E]) walk(ctx context.Context, m *cut[E], yield func(uint64, E) bool) (more bool, err error) {
-	if m.missing() {
-		if m, err = c.fetch(ctx); err != nil {
-			return false, err
+	from := c.log.start()
+	if m.unloaded() {
+		chunk, err := c.read(ctx, m)
+		switch {
+		case err == nil:
+			from.chunk = chunk
+		case ctx.Err() != nil:
+			return false
+		case c.ordinal < c.tracker.first.Load().ordinal:
+			return true
+		default:
+			panic(err)
 		}
 	}
-	from := c.log.start()
-	if m.left {
-		from.chunk = m.chunk
-	}
 	_, more = from.walk(m.n, yield)
-	return more, nil
+	return more
 }
 
 // Len returns the number of entries that Entries would yield.

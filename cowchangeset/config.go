@@ -74,31 +74,22 @@ func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], erro
 		return t, nil
 	}
 	timeout := max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))
-	if err := claim(ctx, config.Store, timeout); err != nil {
-		return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
+	if c, ok := config.Store.(Claimer); ok {
+		if err := bounded(ctx, timeout, c.Claim); err != nil {
+			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
+		}
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
+	s := &storage[E]{store: config.Store, async: config.Async, timeout: timeout}
 	s.validator, _ = config.Store.(Validator[E])
 	if config.Async {
 		s.maxBacklog, s.reject = uint64(max(0, cmp.Or(config.MaxBacklog, defaultMaxBacklog))), config.RejectWhenFull
 	}
 	if _, ok := config.Store.(Pruner); ok {
-		p := &pruning[E]{tracker: t}
-		p.calls, p.backlog = &s.calls, p
-		p.pruned.Store(1)
-		s.pruning = p
+		s.pruner = &flusher[E]{storage: s, tracker: t}
+		s.pruner.durable.Store(1)
 	}
 	t.storage = s
 	return t, nil
-}
-
-// claim reserves the store, if it is a Claimer.
-func claim(ctx context.Context, store any, timeout time.Duration) error {
-	c, ok := store.(Claimer)
-	if !ok {
-		return nil
-	}
-	return bounded(ctx, timeout, c.Claim)
 }
 
 // bounded calls a store on the caller's goroutine, with a context that ends after the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // Compare errors with errors.Is.
@@ -52,30 +51,8 @@ func needContext(ctx context.Context, method string) {
 	}
 }
 
-// refusedError is the error of a Record that has recorded nothing because of the store. It
-// matches ErrRefused and the error of Validate, or ErrBacklogFull and a StoreError.
-//
-// What the methods that every program calls say is put together without formats:
-// fmt.Errorf alone would add 16 KB to the programs that do without.
-type refusedError struct {
-	why   error
-	index int // in a batch; -1: there is none
-	err   error
-}
-
-func (e *refusedError) Error() string {
-	text := e.why.Error()
-	if e.index >= 0 {
-		text += " at index " + strconv.Itoa(e.index) + " of a batch"
-	}
-	return text + ": " + fmt.Sprint(e.err) // which survives an Error that panics
-}
-
-func (e *refusedError) Unwrap() []error { return []error{e.why, e.err} }
-
 // NoActiveError is the error of Tracker.Record when the latest changeset is sealed and has
-// no successor. It matches ErrNoActive and ErrSealed. It is shared, and must not be
-// changed.
+// no successor. It matches ErrNoActive and ErrSealed.
 type NoActiveError struct {
 	ChangesetID string // of the sealed changeset
 	Ordinal     uint64
@@ -83,7 +60,7 @@ type NoActiveError struct {
 
 // Error names the sealed changeset.
 func (e *NoActiveError) Error() string {
-	return ErrNoActive.Error() + ": " + strconv.Quote(e.ChangesetID) + " (number " + strconv.FormatUint(e.Ordinal, 10) + ") is sealed and has no successor"
+	return fmt.Sprintf("%v: %q (number %d) is sealed and has no successor", ErrNoActive, e.ChangesetID, e.Ordinal)
 }
 
 // Is reports whether target is ErrNoActive or ErrSealed.
@@ -103,11 +80,10 @@ type StoreError struct {
 
 // Error names the method and, if there is one, the changeset.
 func (e *StoreError) Error() string {
-	text := ErrStore.Error() + ": " + e.Method
-	if e.ChangesetID != "" {
-		text += " for changeset " + strconv.Quote(e.ChangesetID)
+	if e.ChangesetID == "" {
+		return fmt.Sprintf("%v: %s: %v", ErrStore, e.Method, e.Err)
 	}
-	return text + ": " + fmt.Sprint(e.Err)
+	return fmt.Sprintf("%v: %s for changeset %q: %v", ErrStore, e.Method, e.ChangesetID, e.Err)
 }
 
 // Is reports whether target is ErrStore.

@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -186,8 +187,8 @@ func ExampleSlice_Delete() {
 	hosts.Append("db-1", "db-2", "db-3")
 	before := hosts.Load()
 	hosts.Set(1, "db-2b")
-	hosts.Delete(0) // whichever is first by now
-	hosts.Clip()
+	hosts.Delete(0)            // whichever is first by now
+	hosts.Update(slices.Clone) // gives back room that the items do not need
 	fmt.Println(before, hosts.Load())
 	// Output: [db-1 db-2 db-3] [db-2b db-3]
 }
@@ -196,7 +197,7 @@ func ExampleSlice_CompareAndSwap() {
 	var hosts cowchangeset.Slice[string]
 	hosts.Append("db-1", "db-2")
 	old := hosts.Snapshot()
-	fmt.Println(hosts.CompareAndSwap(old, []string{old.At(1)}))
+	fmt.Println(hosts.CompareAndSwap(old, []string{old.Items()[1]}))
 	fmt.Println(hosts.CompareAndSwap(old, nil))
 	fmt.Println(hosts.Load())
 	// Output:
@@ -233,7 +234,7 @@ func ExampleSlice_Snapshot() {
 	hosts.Append("db-1", "db-2")
 	before := hosts.Snapshot()
 	hosts.Set(0, "db-3")
-	fmt.Println(before.At(0), hosts.Load()[0])
+	fmt.Println(before.Items()[0], hosts.Load()[0])
 	fmt.Println(before.Version(), hosts.Snapshot().Version())
 	// Output:
 	// db-1 db-3

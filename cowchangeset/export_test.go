@@ -37,7 +37,7 @@ func (w *Writer[E]) PutAll() bool { return w.cs.log.putAll(w.c, w.i, w.es) }
 
 // Announce takes the second step of a RecordBatch: it says how long it is.
 func (w *Writer[E]) Announce() bool {
-	return w.cs.log.slot(w.c, w.i).cas(vacant, spanning(pending, uint64(len(w.es))))
+	return w.cs.log.slot(w.c, w.i).state.CompareAndSwap(vacant, pending|uint64(len(w.es))<<spanShift)
 }
 
 // Fill takes the third step: it writes the first n entries.
@@ -45,8 +45,8 @@ func (w *Writer[E]) Fill(n int) bool { return w.cs.log.fill(w.c, w.i, w.es[:n]) 
 
 // Publish takes the last step.
 func (w *Writer[E]) Publish() bool {
-	k := uint64(len(w.es))
-	return w.cs.log.slot(w.c, w.i).cas(spanning(pending, k), spanning(published, k))
+	span := uint64(len(w.es)) << spanShift
+	return w.cs.log.slot(w.c, w.i).state.CompareAndSwap(pending|span, published|span)
 }
 
 // SealBit sets the seal bit, as Seal does first, and nothing else.
@@ -55,7 +55,7 @@ func (c *Changeset[E]) SealBit() { c.log.reserved.Or(sealed) }
 // Fired reports whether the channel of Sealed is closed or, if nobody has asked for
 // that, whether all is done that follows from the seal.
 func (c *Changeset[E]) Fired() bool {
-	if e := c.log.over.Load(); e != nil {
+	if e := c.log.sealEvent.Load(); e != nil {
 		return e.Fired()
 	}
 	return c.log.closed.Load()
@@ -104,8 +104,8 @@ func (c *Changeset[E]) Remains() (es []E) {
 			if at < i {
 				continue
 			}
-			if now := k.slots[j].load(); now.kind() == published {
-				i = at + now.span()
+			if state := k.slots[j].state.Load(); state&kindMask == published {
+				i = at + state>>spanShift
 			} else {
 				es = append(es, k.slots[j].value)
 			}
@@ -116,15 +116,16 @@ func (c *Changeset[E]) Remains() (es []E) {
 
 // Announce takes the first step of a Start, and nothing else.
 func (t *Tracker[E]) Announce(id string) *Changeset[E] {
-	n := newChangeset(t, id)
-	if !t.announce(t.latest(), n) {
+	c := t.latest()
+	n := newChangeset(t, c, id)
+	if !t.link(c).CompareAndSwap(nil, n) {
 		panic("not alone")
 	}
 	return n
 }
 
 // Help takes the other steps of the Start that announced a successor of c.
-func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.help(c) }
+func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.next(c) != nil }
 
 // Swung returns what the current pointer points to.
 func (t *Tracker[E]) Swung() *Changeset[E] { return t.current.Load() }
@@ -211,11 +212,11 @@ func (s *Slice[T]) AppendSlowly(v T, pause func()) {
 }
 
 // Unbounded lets the store take its time from now on. Nobody uses the tracker.
-func (t *Tracker[E]) Unbounded() { t.timeout = 0 }
+func (t *Tracker[E]) Unbounded() { t.storage.timeout = 0 }
 
 // Turn waits for a turn to tell the store of a Start, which pass ends.
 func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
-	mine, err := t.wait(ctx)
+	mine, err := t.storage.enqueue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
 
 // InLine returns how many turns to tell the store of a Start can be reached.
 func (t *Tracker[E]) InLine() (n int) {
-	for w := t.lastTicket.Load(); w != nil; w = w.ahead {
+	for w := t.storage.lastTicket.Load(); w != nil; w = w.ahead {
 		n++
 	}
 	return n
@@ -232,9 +233,8 @@ func (t *Tracker[E]) InLine() (n int) {
 
 // Settled returns the last step of a Start of a changeset that the store knows.
 func (t *Tracker[E]) Settled(id string) (appear func()) {
-	s := &starting[E]{n: newChangeset(t, id), before: t.latest()}
-	s.n.comeAfter(s.before)
-	return func() { t.appear(s) }
+	n := newChangeset(t, t.latest(), id)
+	return func() { t.appear(n) }
 }
 
 // FirstOrdinal returns the ordinal of the first changeset that Prune has not

@@ -30,8 +30,8 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 			}
 		}
 	}
-	if p := t.pruning; p != nil && ctx.Err() == nil {
-		failed = errors.Join(failed, p.until(ctx, p.due()))
+	if t.storage.pruner != nil && ctx.Err() == nil {
+		failed = errors.Join(failed, t.storage.pruner.await(ctx, t.forgotten()))
 	}
 	return failed
 }
@@ -50,35 +50,28 @@ func (c *Changeset[E]) Durable() uint64 {
 // storage is a tracker's store, and how to call it. It never changes, except for
 // lastTicket.
 type storage[E any] struct {
-	store     Store[E]
-	validator Validator[E] // the store, or nil
-	async     bool         // Config.Async
+	store      Store[E]
+	validator  Validator[E]  // the store, or nil
+	async      bool          // Config.Async
+	maxBacklog uint64        // Config.MaxBacklog; zero: none, or not async
+	reject     bool          // Config.RejectWhenFull
+	timeout    time.Duration // Config.StoreTimeout; zero: none
 
-	maxBacklog uint64 // Config.MaxBacklog; zero: none, or not async
-	reject     bool   // Config.RejectWhenFull
-
-	pruning *pruning[E] // nil if the store is no Pruner
-	calls
-}
-
-// calls is the part of a storage that does not depend on the type of entries: its
-// methods are compiled once for all types.
-type calls struct {
-	timeout time.Duration // Config.StoreTimeout; zero: none
+	pruner *flusher[E] // tells the store what the tracker has forgotten; nil if it is no Pruner
 
 	// lastTicket is the ticket of the Start that has come last, which swaps it in; nil
 	// before the first.
 	lastTicket atomics.Pointer[ticket]
 }
 
-// validate returns the error of a Record of e, if the store would never take it. Index
-// is that of e in a batch, or -1. It runs the store's code, before anything is reserved.
-func (s *storage[E]) validate(e E, index int) error {
+// validate returns the error of a Record of e, if the store would never take it. It runs
+// the store's code, before anything is reserved.
+func (s *storage[E]) validate(e E) error {
 	if s.validator == nil {
 		return nil
 	}
 	if err := s.validator.Validate(e); err != nil {
-		return &refusedError{ErrRefused, index, err}
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil
 }
@@ -88,17 +81,28 @@ func (s *storage[E]) validate(e E, index int) error {
 // call takes them, or else of the seal, of how far it is applied, or of its abort. So a
 // caller that waits for an entry shares a call with the entries that came before the
 // cut, and does not wait for the next call.
+//
+// One flush runs at a time, on a goroutine of its own that ends with it. A caller that
+// waits for something begins a flush, or waits for the running one and looks again.
+//
+// Another flusher, without a changeset, tells the store what the tracker has forgotten: a
+// store that prunes slowly delays nobody but a Flush.
 type flusher[E any] struct {
-	flushes
 	*storage[E]
-	changeset *Changeset[E]
+	tracker   *Tracker[E]
+	changeset *Changeset[E] // nil for pruning
 
-	// durable is the index below which the store has all entries. Known has a bit for
+	// durable is the index below which the store has all entries or, of pruning, the
+	// ordinal below which it knows all changesets to be forgotten. Known has a bit for
 	// each of the other things that it knows, and applied is the last number that it
 	// was told as an Applier. Only flushes write them, and only upwards.
 	durable atomics.Uint64
 	known   atomics.Uint32
 	applied atomics.Uint64
+
+	// current is the running flush: from nil by the CAS of a caller that needs one,
+	// back to nil by its own goroutine.
+	current atomics.Pointer[flush]
 
 	// Only the running flush uses these.
 	at     position[E] // of durable
@@ -111,9 +115,46 @@ const (
 	knowsAbort
 )
 
+// target says up to where the store is to know things.
+type target struct {
+	below   uint64 // as durable
+	known   uint32
+	applied uint64
+}
+
+// within reports whether h has all of t.
+func (t target) within(h target) bool {
+	return t.below <= h.below && t.known&^h.known == 0 && t.applied <= h.applied
+}
+
 // has reports whether the store knows all of t.
 func (f *flusher[E]) has(t target) bool {
-	return t.below <= f.durable.Load() && (t.known == 0 || t.known&^f.known.Load() == 0) && (t.applied == 0 || t.applied <= f.applied.Load())
+	return t.within(target{f.durable.Load(), f.known.Load(), f.applied.Load()})
+}
+
+// flush makes the next due call of the store, if there is one.
+type flush struct {
+	target // set before anyone else can see the end
+
+	method string // that is called; only the flush uses it
+
+	again atomics.Bool // set by callers: something is due, perhaps since the cut
+
+	ended   atomics.Event            // fired when there is an outcome
+	outcome atomics.Pointer[outcome] // nil → how the flush has ended, or that it takes too long; once, by CAS
+}
+
+// outcome is the end of a flush for its waiters.
+type outcome struct {
+	err   error
+	hangs bool // the flush goes on
+}
+
+// end publishes the outcome, if there is none yet.
+func (f *flush) end(err error, hangs bool) {
+	if f.outcome.CompareAndSwap(nil, &outcome{err, hangs}) {
+		f.ended.Fire()
+	}
 }
 
 // room waits until the store is less than maxBacklog entries behind or, with
@@ -135,8 +176,8 @@ func (f *flusher[E]) room(ctx context.Context) error {
 	if m.final {
 		return nil
 	}
-	if err := f.until(ctx, target{below: m.n - f.maxBacklog + 1}); err != nil && f.changeset.log.reserved.Load()&sealed == 0 {
-		return &refusedError{ErrBacklogFull, -1, err}
+	if err := f.await(ctx, target{below: m.n - f.maxBacklog + 1}); err != nil && f.changeset.log.reserved.Load()&sealed == 0 {
+		return fmt.Errorf("%w: %w", ErrBacklogFull, err)
 	}
 	return nil
 }
@@ -148,7 +189,79 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 		f.request()
 		return nil
 	}
-	return f.until(ctx, target{below: seq + n})
+	return f.await(ctx, target{below: seq + n})
+}
+
+// await waits until the store knows all of t. It returns an error if a flush that
+// covers t has failed, or takes too long, or if ctx has ended. In the last two cases
+// another flush follows the running one; and also if ctx, which may be a user's,
+// panics, stalls or ends the goroutine.
+//
+// It repeats only after a flush that began too early for t, or that had to
+// make an earlier call first.
+func (f *flusher[E]) await(ctx context.Context, t target) error {
+	for !f.has(t) {
+		running := f.current.Load()
+		if running == nil {
+			if running = f.begin(); running == nil {
+				continue // another caller has begun one
+			}
+		} else if ctx != context.Background() {
+			f.request() // the flush may have begun too early, and a user's context may keep the caller
+		}
+		if err := running.ended.WaitContext(ctx); err != nil {
+			if f.has(t) {
+				break
+			}
+			f.request() // a caller that leaves still wants t
+			return f.failed("wait", context.Cause(ctx))
+		}
+		if o := running.outcome.Load(); o.err != nil && (o.hangs || t.within(running.target)) && !f.has(t) {
+			if o.hangs {
+				f.request()
+			}
+			return o.err
+		}
+	}
+	return nil
+}
+
+// request makes sure that a flush begins after this, and does not wait.
+//
+// No request is lost: the caller asks the running flush to be followed by another one,
+// and then looks whether it still runs. If so, the flush sees the request at its end.
+// If not, a flush that runs now has begun after this.
+func (f *flusher[E]) request() {
+	if running := f.current.Load(); running != nil {
+		if !running.again.Load() {
+			running.again.Store(true)
+		}
+		if f.current.Load() != nil {
+			return
+		}
+	}
+	f.begin()
+}
+
+// begin begins a flush, or returns nil if one runs.
+func (f *flusher[E]) begin() *flush {
+	running := &flush{ended: atomics.MakeEvent()}
+	if !f.current.CompareAndSwap(nil, running) {
+		return nil
+	}
+	atomics.Go(func() { f.run(running) })
+	return running
+}
+
+// run is a flush, from its beginning to the moment when the next one may begin.
+func (f *flusher[E]) run(running *flush) {
+	f.protect(running, func() error { return f.flushNext(running) }, func(err error) {
+		f.current.Store(nil)
+		running.end(err, false)
+		if running.again.Load() {
+			f.begin() // or another caller has
+		}
+	})
 }
 
 // maxAppend bounds how many entries a call of Append has, but for batches,
@@ -181,47 +294,43 @@ func (f *flusher[E]) gather() {
 // more is due.
 func (f *flusher[E]) flushNext(running *flush) error {
 	c := f.changeset
+	if c == nil {
+		return f.flushPrune(running)
+	}
 	f.gather()
 	m := c.log.cut()
 	running.target = c.due(m)
-	if f.durable.Load() < m.n {
+	var err error
+	switch due := running.known &^ f.known.Load(); {
+	case f.durable.Load() < m.n:
 		next, entries := f.at.collect(m.n, maxAppend())
 		if len(entries) > 0 {
-			if err := f.call(running, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
+			if err = f.call(running, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
 				return err
 			}
 			f.last = entries[len(entries)-1].Seq
 		}
 		f.expect, f.at = c.log.reserved.Load()+next.i-f.at.i, next
 		f.durable.Store(next.i)
-		if !f.has(running.target) {
-			running.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more
-		}
-		return nil
-	}
-	switch due := running.known &^ f.known.Load(); {
 	case due&knowsSeal != 0:
 		manifest := Manifest{Len: m.live, Last: f.last}
-		if err := f.call(running, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err != nil {
-			return err
+		if err = f.call(running, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err == nil {
+			f.known.Or(knowsSeal)
 		}
-		f.known.Or(knowsSeal)
 	case running.target.applied > f.applied.Load():
 		next, applier := running.target.applied, f.store.(Applier)
-		if err := f.call(running, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
-			return err
+		if err = f.call(running, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err == nil {
+			f.applied.Store(next)
 		}
-		f.applied.Store(next)
 	case due&knowsAbort != 0:
-		if err := f.call(running, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err != nil {
-			return err
+		if err = f.call(running, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err == nil {
+			f.known.Or(knowsAbort)
 		}
-		f.known.Or(knowsAbort)
 	}
-	if !f.has(running.target) {
-		running.again.Store(true)
+	if err == nil && !f.has(running.target) {
+		running.again.Store(true) // one call in a flush: callers that wait for this one wait for no more
 	}
-	return nil
+	return err
 }
 
 // due returns all that a store should know when the changeset is cut at m.
@@ -239,172 +348,31 @@ func (c *Changeset[E]) due(m *cut[E]) target {
 	return t
 }
 
-// flushes are the calls of the store about one changeset, or about pruning. One flush
-// runs at a time, on a goroutine of its own that ends with it. A caller that waits for
-// something begins a flush, or waits for the running one and looks again: so callers
-// share the calls.
-type flushes struct {
-	*calls
-	backlog backlog
-	id      string // of the changeset; empty for pruning
-
-	// current is the running flush: from nil by the CAS of a caller that needs one,
-	// back to nil by its own goroutine.
-	current atomics.Pointer[flush]
-}
-
-// backlog is everything that flushes have to tell the store.
-type backlog interface {
-	// has reports whether the store knows all of t.
-	has(t target) bool
-
-	// flushNext makes the next call that is due, and asks for another flush if more is
-	// due. Only flushes call it.
-	flushNext(running *flush) error
-}
-
-// target says up to where the store is to know things.
-type target struct {
-	below   uint64 // all entries below this index or, of pruning, all ordinals below it
-	known   uint32
-	applied uint64
-}
-
-// within reports whether h has all of t.
-func (t target) within(h target) bool {
-	return t.below <= h.below && t.known&^h.known == 0 && t.applied <= h.applied
-}
-
-// flush makes the next due call of the store, if there is one.
-type flush struct {
-	target // set before anyone else can see the end
-
-	method string // that is called; only the flush uses it
-
-	again atomics.Bool // set by callers: something is due, perhaps since the cut
-
-	done    atomics.Event            // fired when there is an outcome
-	outcome atomics.Pointer[outcome] // nil → how the flush has ended, or that it takes too long; once, by CAS
-}
-
-// outcome is the end of a flush for its waiters.
-type outcome struct {
-	err   error
-	hangs bool // the flush goes on
-}
-
-// end publishes the outcome, if there is none yet.
-func (f *flush) end(err error, hangs bool) {
-	if f.outcome.CompareAndSwap(nil, &outcome{err, hangs}) {
-		f.done.Fire()
-	}
-}
-
-// until waits until the store knows all of t. It returns an error if a flush that
-// covers t has failed, or takes too long, or if ctx has ended. In the last two cases
-// another flush follows the running one; and also if ctx, which may be a user's,
-// panics, stalls or ends the goroutine.
-//
-// It repeats only after a flush that began too early for t, or that had to
-// make an earlier call first.
-func (f *flushes) until(ctx context.Context, t target) error {
-	for !f.backlog.has(t) {
-		running := f.current.Load()
-		if running == nil {
-			if running = f.begin(); running == nil {
-				continue // another caller has begun one
-			}
-		} else if ctx != context.Background() {
-			f.request() // the flush may have begun too early, and a user's context may keep the caller
-		}
-		if err := running.done.WaitContext(ctx); err != nil {
-			if f.backlog.has(t) {
-				break
-			}
-			f.request() // a caller that leaves still wants t
-			return f.failed("wait", context.Cause(ctx))
-		}
-		if o := running.outcome.Load(); o.err != nil && (o.hangs || t.within(running.target)) && !f.backlog.has(t) {
-			if o.hangs {
-				f.request()
-			}
-			return o.err
-		}
-	}
-	return nil
-}
-
-// request makes sure that a flush begins after this, and does not wait.
-//
-// No request is lost: the caller asks the running flush to be followed by another one,
-// and then looks whether it still runs. If so, the flush sees the request at its end.
-// If not, a flush that runs now has begun after this.
-func (f *flushes) request() {
-	if running := f.current.Load(); running != nil {
-		if !running.again.Load() {
-			running.again.Store(true)
-		}
-		if f.current.Load() != nil {
-			return
-		}
-	}
-	f.begin()
-}
-
-// begin begins a flush, or returns nil if one runs.
-func (f *flushes) begin() *flush {
-	running := &flush{done: atomics.MakeEvent()}
-	if !f.current.CompareAndSwap(nil, running) {
-		return nil
-	}
-	atomics.Go(func() { f.run(running) })
-	return running
-}
-
-// run is a flush, from its beginning to the moment when the next one may begin.
-func (f *flushes) run(running *flush) {
-	f.finish(running, func() error { return f.backlog.flushNext(running) }, func(err error) {
-		f.current.Store(nil)
-		running.end(err, false)
-		if running.again.Load() {
-			f.begin() // or another caller has
-		}
-	})
-}
-
 // call calls the store. If that takes too long, the waiters of the flush stop waiting;
 // call itself waits for the store.
-func (f *flushes) call(running *flush, method string, store func(context.Context) error) error {
+func (f *flusher[E]) call(running *flush, method string, store func(context.Context) error) error {
 	running.method = method
-	ctx, leave, stop := f.bound(running, method)
-	defer stop()
+	ctx, release := context.Background(), func() {}
+	if f.timeout > 0 {
+		slow := f.failed(method, ErrStoreTimeout)
+		bounded, cancel := atomics.WithTimeoutCause(ctx, f.timeout, slow)
+		defer cancel()
+		ctx, release = bounded, func() { running.end(slow, true) }
+		defer atomics.AfterFunc(ctx, release)()
+	}
 	err := store(ctx)
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		leave() // or waiters would get the error of a context that is not their own
+		release() // or waiters would get the error of a context that is not their own
 	}
 	return f.failed(method, err)
 }
 
-// bound returns the context of a call, a function that releases the waiters, and one
-// that ends the bound. The first is also called when the call takes too long.
-func (f *flushes) bound(running *flush, method string) (ctx context.Context, leave, stop func()) {
-	if f.timeout == 0 {
-		ctx, cancel := atomics.WithCancel(context.Background())
-		return ctx, func() {}, cancel
-	}
-	slow := f.failed(method, ErrStoreTimeout)
-	ctx, cancel := atomics.WithTimeoutCause(context.Background(), f.timeout, slow)
-	leave = func() { running.end(slow, true) }
-	unwatched := atomics.AfterFunc(ctx, leave)
-	return ctx, leave, func() { unwatched(); cancel() }
-}
-
-// finish runs call, which calls the store, and then done with its error, also if it panics
-// or ends the goroutine.
-func (f *flushes) finish(running *flush, call func() error, done func(error)) {
+// protect runs call, which calls the store, and then the function then with its error,
+// also if it panics or ends the goroutine.
+func (f *flusher[E]) protect(running *flush, call func() error, then func(error)) {
 	err := errStoreExited
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -412,7 +380,7 @@ func (f *flushes) finish(running *flush, call func() error, done func(error)) {
 		} else if err == errStoreExited {
 			err = f.failed(running.method, err)
 		}
-		done(err)
+		then(err)
 	}()
 	err = call()
 }
@@ -430,99 +398,10 @@ func (p panicked) Unwrap() error {
 }
 
 // failed returns the error of a failed call of the store.
-func (f *flushes) failed(method string, err error) error {
-	return &StoreError{ChangesetID: f.id, Method: method, Err: err}
-}
-
-// Prune forgets the oldest changesets, so that no more than keep remain, and returns how
-// many it has forgotten. It stops at the first one that is neither applied nor aborted,
-// unless Config.PruneUnapplied is set, or that the Store does not know completely.
-// Ordinals do not change. A changeset's memory is freed when nobody holds it, or a Trail
-// or an earlier changeset that leads to it. Prune panics if keep is less than 1.
-//
-// A Pruner is told soon afterwards; if that fails, the next Prune or Flush tries again,
-// and only Flush returns the error.
-//
-// Prune is lock-free. It takes effect when the tracker's first changeset is replaced or,
-// if nothing is to be forgotten, when the latest one is found.
-func (t *Tracker[E]) Prune(keep int) int {
-	if keep < 1 {
-		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))
+func (f *flusher[E]) failed(method string, err error) error {
+	failed := &StoreError{Method: method, Err: err}
+	if f.changeset != nil {
+		failed.ChangesetID = f.changeset.id
 	}
-	for {
-		first := t.first.Load()
-		last := t.latest()
-		if first == nil || last == nil {
-			return 0
-		}
-		c := first
-		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
-			c = c.next.Load()
-		}
-		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
-			c.flusher.request() // or every Prune would stop here
-		}
-		if c == first {
-			t.prune() // if that has failed before
-			return 0
-		}
-		if t.first.CompareAndSwap(first, c) { // LP(Prune)
-			for p := first; p != c; {
-				p = p.next.Load()
-				p.prev.Store(nil)
-			}
-			t.prune()
-			return int(c.ordinal - first.ordinal)
-		}
-		// Another Prune was faster.
-	}
-}
-
-// stored reports whether the store, if there is one, needs nothing more of c,
-// which is sealed.
-func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.log.cut())) }
-
-// pruning tells a store that is a Pruner which changesets its tracker has forgotten, in
-// flushes of its own: a store that prunes slowly delays nobody but a Flush.
-type pruning[E any] struct {
-	flushes
-	tracker *Tracker[E]
-
-	// pruned is the ordinal below which the store knows all changesets to be forgotten.
-	// Only flushes write it, and only upwards; at first it is that of the first
-	// changeset.
-	pruned atomics.Uint64
-}
-
-// prune requests a flush if a store that is a Pruner does not know all that the tracker
-// has forgotten.
-func (t *Tracker[E]) prune() {
-	if t.storage == nil || t.pruning == nil {
-		return
-	}
-	if p := t.pruning; !p.has(p.due()) {
-		p.request()
-	}
-}
-
-// due returns all that the store should know: the ordinal of the first changeset.
-func (p *pruning[E]) due() target {
-	if first := p.tracker.first.Load(); first != nil {
-		return target{below: first.ordinal}
-	}
-	return target{}
-}
-
-func (p *pruning[E]) has(t target) bool { return t.below <= p.pruned.Load() }
-
-func (p *pruning[E]) flushNext(running *flush) error {
-	running.target = p.due()
-	if before := running.target.below; !p.has(running.target) {
-		pruner := p.tracker.store.(Pruner)
-		if err := p.call(running, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
-			return err
-		}
-		p.pruned.Store(before)
-	}
-	return nil
+	return failed
 }

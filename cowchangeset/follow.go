@@ -11,7 +11,7 @@ import (
 //
 // Follow cuts the changeset whenever something has come: do not follow large batches with
 // many loops. It may yield an entry before the Store has it. It reads what Resume has left
-// in the store, and panics, as Entries does. Follow panics if ctx is nil.
+// in the Store, and panics, as Entries does. Follow panics if ctx is nil.
 //
 // Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
@@ -21,7 +21,7 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.log.cut() // LP(Follow)
-			if m.left {
+			if m.unloaded() {
 				c.loop(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 				return
 			}
@@ -91,13 +91,13 @@ func (l *log[E]) grown(m *cut[E]) bool {
 			}
 			c = next
 		}
-		switch now := c.slots[i-c.base].load(); now.kind() {
+		switch state := c.slots[i-c.base].state.Load(); state & kindMask {
 		case published:
 			return true
 		case vacant:
 			i++
 		default:
-			i += now.span()
+			i += state >> spanShift
 		}
 	}
 	return false

@@ -25,9 +25,8 @@ func TestChangesetLayout(t *testing.T) {
 		"decided":  {unsafe.Offsetof(c.log.decided), unsafe.Sizeof(c.log.decided), 1},
 		"head":     {unsafe.Offsetof(c.log.head), unsafe.Sizeof(c.log.head), 1},
 		"reserved": {unsafe.Offsetof(c.log.reserved), unsafe.Sizeof(c.log.reserved), 2},
-		"inactive": {unsafe.Offsetof(c.inactive), unsafe.Sizeof(c.inactive), 2},
 	} {
-		if name != "tracker" && name != "flusher" && name != "inactive" {
+		if name != "tracker" && name != "flusher" {
 			x.at += unsafe.Offsetof(c.log)
 		}
 		if first, last := x.at/atomics.CacheLineSize, (x.at+x.size-1)/atomics.CacheLineSize; first != x.want || last != x.want {

@@ -22,8 +22,6 @@ type list interface {
 	update(item int)                      // appends, by Update
 	set(i, item int)
 	delete(i int)
-	clip()
-	room() int // behind the items
 	audit() string
 }
 
@@ -57,10 +55,7 @@ func deletes(i int) listCall {
 	return listCall{Name: fmt.Sprintf("delete(%d)", i), Do: func(l list) any { l.delete(i); return nil }}
 }
 
-var (
-	clips    = listCall{Name: "clip", Do: func(l list) any { l.clip(); return nil }}
-	listRoom = listCall{Name: "room", Do: func(l list) any { return l.room() }}
-)
+var ()
 
 var listAudit = listCall{Name: "audit", Do: func(l list) any { return l.audit() }}
 
@@ -96,7 +91,7 @@ func (s *slice) load(thread int) []int {
 func (s *slice) snapshot(thread int) string {
 	s.snapshots[thread] = s.Snapshot()
 	items := []int{}
-	for _, v := range s.snapshots[thread].All() {
+	for _, v := range s.snapshots[thread].Items() {
 		items = append(items, v)
 	}
 	return fmt.Sprint(s.snapshots[thread].Version(), items)
@@ -113,10 +108,6 @@ func (s *slice) update(item int) {
 func (s *slice) set(i, item int) { s.Set(i, item) }
 
 func (s *slice) delete(i int) { s.Delete(i) }
-
-func (s *slice) clip() { s.Clip() }
-
-func (s *slice) room() int { return s.Cap() - s.Len() }
 
 // audit compares what was loaded with what it was then, and looks for items left
 // where nobody reads them.
@@ -168,10 +159,6 @@ func (s *listModel) set(i, item int) { s.Set(i, item) }
 
 func (s *listModel) delete(i int) { s.Delete(i) }
 
-func (s *listModel) clip() {}
-
-func (s *listModel) room() int { return 0 } // after a clip
-
 func (s *listModel) audit() string { return "" }
 
 // What threads may do to a slice that is empty, has room, or is full.
@@ -206,7 +193,7 @@ func TestSliceProtocols(t *testing.T) {
 	}
 }
 
-// What they may do to single items and to the room, while others append,
+// What they may do to single items, while others append,
 // replace, or have claimed room and stalled.
 func TestSliceEditProtocols(t *testing.T) {
 	type threads = [][]listCall
@@ -227,13 +214,6 @@ func TestSliceEditProtocols(t *testing.T) {
 		{"delete and set of one item", 2, false, threads{{deletes(0)}, {sets(1, 1)}, {loads(2)}}},
 		{"deletes of the last item", 1, false, threads{{deletes(0)}, {deletes(0)}, {loads(2)}}},
 		{"delete past a stalled append", 2, true, threads{{deletes(0)}, {snapshots(1), swaps(1, 2)}}},
-		{"clip and appends", 1, false, threads{{clips, loads(0)}, {appends(1), appends(2)}}},
-		{"clip, append and swap", 1, false, threads{{clips}, {appends(1)}, {snapshots(2), swaps(2, 3)}}},
-		{"clip and append to a full one", 4, false, threads{{clips}, {appends(1)}, {loads(2), loads(2)}}},
-		{"clips and set", 1, false, threads{{clips}, {clips}, {sets(0, 1)}}},
-		{"clip past a stalled append", 1, true, threads{{clips}, {appends(2)}, {loads(2), loads(2)}}},
-		{"clips past a stalled append", 1, true, threads{{clips}, {clips}, {snapshots(2), swaps(2, 3)}}},
-		{"clip, delete and set", 2, false, threads{{clips}, {deletes(0)}, {sets(0, 1)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mc.Linearizable(t, mc.Config{}, mc.Program[list]{
@@ -246,23 +226,16 @@ func TestSliceEditProtocols(t *testing.T) {
 				},
 				Model:   func() list { return newListModel(tt.has) },
 				Threads: tt.threads,
-				After: []listCall{loads(3), snapshots(3), appends(9), clips, listRoom, loads(3), appends(7),
-					snapshots(3), clips, swaps(3, 8), loads(3), listAudit},
+				After: []listCall{loads(3), snapshots(3), appends(9), loads(3), appends(7),
+					snapshots(3), swaps(3, 8), loads(3), listAudit},
 			})
 		})
 	}
 }
 
-// Costs of replacing single items, and of room.
+// Costs of replacing single items.
 func TestCostsOfEdits(t *testing.T) {
-	clipped := func() func(int) {
-		s := new(ints)
-		s.Append(1)
-		s.Clip()
-		return func(int) { s.Clip() }
-	}
 	mc.CheckCost(t, "Slice.Set", with(func(s *ints) { s.Set(0, 2) }), mc.Cost{Loads: 2, Stores: 1, RMWs: 2}, 3.50, 17.56, 150.55)
-	mc.CheckCost(t, "Slice.Clip with nothing to give back", clipped, mc.Cost{Loads: 1}, 0)
 	var s ints
 	s.Append(1, 2, 3)
 	for _, tt := range []struct {
@@ -270,12 +243,10 @@ func TestCostsOfEdits(t *testing.T) {
 		op   func()
 		want mc.Cost
 	}{
-		{"Clip", func() { s.Clip() }, mc.Cost{Loads: 2, Stores: 1, RMWs: 2}},
-		{"Clip after that", func() { s.Clip() }, mc.Cost{Loads: 1}},
 		{"Delete", func() { s.Delete(1) }, mc.Cost{Loads: 2, Stores: 1, RMWs: 2}},
 		{"Set that panics", func() { defer func() { _ = recover() }(); s.Set(2, 1) }, mc.Cost{Loads: 2}},
 		// It looks as often as a patient one does, and then replaces the array.
-		{"a claim, and Clip", func() { s.Append(4); s.AppendClaim(5); s.Clip() }, mc.Cost{Loads: 2 + 2 + 2*(1+64+4), Stores: 1 + 1, RMWs: 2 + 1 + 2}},
+		{"a claim, and Set", func() { s.Append(4); s.AppendClaim(5); s.Set(0, 9) }, mc.Cost{Loads: 2 + 2 + 2*(1+64+4), Stores: 1 + 1, RMWs: 2 + 1 + 2}},
 	} {
 		if got := mc.Measure(tt.op); got != tt.want {
 			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -26,7 +25,6 @@ type array[T any] struct {
 	word    atomics.Uint64 // a word: appends claim and publish, replacements freeze, by CAS
 	version uint64         // of the empty prefix: the slice's is version + length
 	items   []T            // length == capacity; items past the length belong to the claim
-	exact   bool           // items are all there is of an allocation that nobody else has: see Clip
 }
 
 func (a *array[T]) load() word { return word(a.word.Load()) }
@@ -123,7 +121,7 @@ func (s *Slice[T]) Append(items ...T) int {
 			clear(a.items[n : n+k]) // still ours, and past the final length
 			continue                // whoever froze the array, or somebody faster, replaces it
 		}
-		if !idle && (others.spin() || others.linger(n*uint64(unsafe.Sizeof(items[0])))) {
+		if !idle && others.spin() {
 			continue // the owner is about to publish or to replace
 		}
 		if a.freeze(w) && s.arr.CompareAndSwap(a, grown(a, n, items)) { // LP(Append): in a new array
@@ -225,14 +223,8 @@ type Snapshot[T any] struct {
 	version uint64
 }
 
-// Len returns the number of items.
-func (s Snapshot[T]) Len() int { return len(s.items) }
-
-// At returns the item at index i. It panics if i is out of range.
-func (s Snapshot[T]) At(i int) T { return s.items[i] }
-
-// All yields indices and items.
-func (s Snapshot[T]) All() iter.Seq2[int, T] { return slices.All(s.items) }
+// Items returns the contents, as Load did when the snapshot was taken.
+func (s Snapshot[T]) Items() []T { return s.items }
 
 // Version tells snapshots of one Slice apart: it starts at 0, and each change
 // makes it larger, an Append by the number of items and any other by 1.
@@ -310,52 +302,12 @@ func (s *Slice[T]) edit(op string, i int, change func(old []T) []T) {
 		}
 		// Freeze first, then copy: after a copy that came first, the word could have
 		// moved each time.
-		if s.hold(a, w, &others) &&
-			s.arr.CompareAndSwap(a, exact(a.version+n+1, change(a.items[:n:n]))) { // LP(Set, Delete)
+		if w&(claimed|frozen) != 0 && others.spin() {
+			continue // the owner is about to publish or to replace
+		}
+		if a.freeze(w) && s.arr.CompareAndSwap(a, adopted(a.version+n+1, change(a.items[:n:n]))) { // LP(Set, Delete)
 			return
 		}
-		// The word moved, its owner may be about to move it, or another write
-		// replaced the array.
+		// The word moved, or another write replaced the array.
 	}
-}
-
-// Clip gives back memory that holds no items: room for appends, and the rest of an array
-// of which Update kept a part. It copies the contents.
-//
-// Clip is lock-free. It takes effect when the array is replaced or, if it is as small as
-// can be, when it is loaded.
-func (s *Slice[T]) Clip() {
-	var others spinWait
-	for {
-		a := s.arr.Load() // LP(Clip): nothing to give back
-		if a == nil || a.exact {
-			return
-		}
-		w := a.load()
-		n := w.length()
-		if s.hold(a, w, &others) {
-			items := make([]T, n)
-			copy(items, a.items)
-			if s.arr.CompareAndSwap(a, exact(a.version+n, items)) { // LP(Clip)
-				return
-			}
-		}
-		// As in edit.
-	}
-}
-
-// hold freezes a at w, after waiting for the goroutines that have claimed or frozen it.
-// It fails if they may be about to do something, or the word is no longer w.
-func (s *Slice[T]) hold(a *array[T], w word, others *spinWait) bool {
-	if w&(claimed|frozen) != 0 && others.spin() {
-		return false
-	}
-	return a.freeze(w)
-}
-
-// exact returns an array, without room, of items that no other array shares.
-func exact[T any](version uint64, items []T) *array[T] {
-	a := adopted(version, items)
-	a.exact = true
-	return a
 }

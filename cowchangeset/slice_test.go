@@ -267,29 +267,6 @@ func TestSliceStalledWriters(t *testing.T) {
 	}
 }
 
-// An append waits for another one longer if it would have to copy many items otherwise,
-// and no longer if it would have to copy few.
-func TestSliceAppendLingers(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the append runs whenever this yields
-	for items, want := range map[int]bool{10: false, 100_000: true} {
-		var s cowchangeset.Slice[int]
-		s.Append(make([]int, items)...)
-		s.Append(0) // makes room
-		finish := s.AppendClaim(1)
-		at := make(chan int)
-		go func() { at <- s.Append(2) }()
-		for range 20 {
-			runtime.Gosched()
-		}
-		if got := finish(); got != want {
-			t.Errorf("%d items: the append that came first is published: %v", items, got)
-		}
-		if i, room := <-at, items+1; want && i != room+1 || !want && i != room {
-			t.Errorf("%d items: the other one is at %d", items, i)
-		}
-	}
-}
-
 func TestSliceIteration(t *testing.T) {
 	var s cowchangeset.Slice[int]
 	all := s.All()
@@ -306,15 +283,9 @@ func TestSliceIteration(t *testing.T) {
 		break
 	}
 	snap := s.Snapshot()
-	if snap.Len() != 4 || snap.At(1) != 11 {
-		t.Errorf("snapshot of %d items, second is %d", snap.Len(), snap.At(1))
+	if items := snap.Items(); len(items) != 4 || cap(items) != 4 || items[1] != 11 {
+		t.Errorf("snapshot of %v", items)
 	}
-	for i, v := range snap.All() {
-		if snap.At(i) != v {
-			t.Errorf("item %d is %d", i, v)
-		}
-	}
-	mustPanic(t, func() { snap.At(4) })
 }
 
 // Nothing depends on what items are: no comparison, no zero-value sentinel.
@@ -446,57 +417,19 @@ func TestSliceEditThatPanicsHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestSliceClip(t *testing.T) {
-	var s cowchangeset.Slice[int]
-	s.Clip()
-	wantItems(t, &s)
-	wantVersion(t, &s, 0)
-	s.Append(1, 2, 3)
-	s.Append(4, 5)
-	old, before := s.Snapshot(), s.Load()
-	if s.Cap() == 5 {
-		t.Fatal("there is no room to give back")
-	}
-	s.Clip()
-	if s.Cap() != 5 {
-		t.Errorf("room for %d items", s.Cap())
-	}
-	wantItems(t, &s, 1, 2, 3, 4, 5)
-	wantVersion(t, &s, 5)
-	if !slices.Equal(before, s.Load()) || &before[0] == &s.Load()[0] {
-		t.Error("the contents were not copied")
-	}
-	clipped := &s.Load()[0]
-	if s.Clip(); clipped != &s.Load()[0] {
-		t.Error("what was clipped already was copied again")
-	}
-	if !s.CompareAndSwap(old, []int{6}) { // nothing has changed since
-		t.Error("a snapshot from before the Clip does not match")
-	}
-	s.Append(7)
-	wantItems(t, &s, 6, 7)
-	s.Update(func([]int) []int { return nil })
-	s.Clip()
-	wantItems(t, &s)
-	wantVersion(t, &s, 8)
-}
-
-// Set and Delete leave nothing for Clip to do.
+// Set and Delete leave no room that holds no items.
 func TestSliceEditsAreExact(t *testing.T) {
 	var s cowchangeset.Slice[int]
 	s.Append(1, 2, 3)
 	for name, edit := range map[string]func(){"Set": func() { s.Set(0, 7) }, "Delete": func() { s.Delete(2) }} {
 		s.Append(9, 9, 9, 9)
-		edit()
-		first := &s.Load()[0]
-		if s.Clip(); s.Cap() != s.Len() || first != &s.Load()[0] {
-			t.Errorf("%s: room for %d items behind %d, copied: %v", name, s.Cap()-s.Len(), s.Len(), first != &s.Load()[0])
+		if edit(); s.Cap() != s.Len() {
+			t.Errorf("%s: room for %d items behind %d", name, s.Cap()-s.Len(), s.Len())
 		}
 	}
 }
 
-// What a part of an array keeps alive goes with Clip, as what was deleted or
-// replaced goes by itself.
+// What was deleted or replaced is not kept alive, nor what an Update leaves out of a copy.
 func TestSliceKeepsNothingAlive(t *testing.T) {
 	type big struct{ _ [1 << 16]byte }
 	var freed atomic.Int64
@@ -515,7 +448,7 @@ func TestSliceKeepsNothingAlive(t *testing.T) {
 		{"Delete of the last", func() { s.Delete(4) }, 1},
 		{"Delete of the first", func() { s.Delete(0) }, 2},
 		{"Set", func() { s.Set(0, nil) }, 3},
-		{"Update and Clip", func() { s.Update(func(old []*big) []*big { return old[:1] }); s.Clip() }, 5},
+		{"Update", func() { s.Update(func(old []*big) []*big { return slices.Clone(old[:1]) }) }, 5},
 		{"Delete of all, and Append", func() { s.Set(0, item()); s.Delete(0); s.Append(nil) }, 6},
 	} {
 		tt.do()
@@ -532,7 +465,7 @@ func TestSliceKeepsNothingAlive(t *testing.T) {
 	runtime.KeepAlive(&s)
 }
 
-// Edits of single items, and of the room, pass by writers that have stalled. The later
+// Edits of single items pass by writers that have stalled. The later
 // steps of these harm nothing.
 func TestSliceEditsPassStalledWriters(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -541,7 +474,6 @@ func TestSliceEditsPassStalledWriters(t *testing.T) {
 	}{
 		"Set":    {func(s *cowchangeset.Slice[int]) { s.Set(1, 7) }, []int{1, 7}},
 		"Delete": {func(s *cowchangeset.Slice[int]) { s.Delete(0) }, []int{2}},
-		"Clip":   {func(s *cowchangeset.Slice[int]) { s.Clip() }, []int{1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s cowchangeset.Slice[int]
@@ -558,7 +490,7 @@ func TestSliceEditsPassStalledWriters(t *testing.T) {
 			s.Append(6)
 			s.Freeze()
 			tt.edit(&s)
-			want := map[string][]int{"Set": {1, 7, 3, 4, 5, 6}, "Delete": {3, 4, 5, 6}, "Clip": {1, 2, 3, 4, 5, 6}}[name]
+			want := map[string][]int{"Set": {1, 7, 3, 4, 5, 6}, "Delete": {3, 4, 5, 6}}[name]
 			wantItems(t, &s, want...)
 			if !slices.Equal(before, []int{1, 2}) {
 				t.Errorf("an earlier load became %v", before)
@@ -585,7 +517,6 @@ func TestSliceSetAmongAppends(t *testing.T) {
 		defer stop.Store(true)
 		for i := range 50 {
 			s.Set(i, i+1)
-			s.Clip()
 		}
 	})
 	crew.run()
@@ -627,7 +558,7 @@ func TestT1_OldVersionsNeverChange(t *testing.T) {
 		case 2:
 			s.CompareAndSwap(s.Snapshot(), s.Load())
 		case 3:
-			s.Clip()
+			s.Update(slices.Clone)
 		case 4, 5:
 			if n > 0 {
 				s.Set(random.IntN(n), -k)
@@ -657,7 +588,6 @@ func TestT2_NilAndZeroItems(t *testing.T) {
 	pointers.Append(nil)
 	pointers.Set(2, nil)
 	pointers.Delete(0)
-	pointers.Clip()
 	wantItems(t, &pointers, nil, nil, nil)
 	n := 0
 	for i, p := range pointers.All() {
@@ -682,7 +612,6 @@ func TestT2_NilAndZeroItems(t *testing.T) {
 	nothing.Append(struct{}{}, struct{}{}, struct{}{})
 	nothing.Delete(1)
 	nothing.Set(1, struct{}{})
-	nothing.Clip()
 	wantItems(t, &nothing, struct{}{}, struct{}{})
 }
 
@@ -756,7 +685,6 @@ func TestT5_UpdatesWithinUpdates(t *testing.T) {
 	goexit(t, func() {
 		s.Update(func([]int) []int {
 			s.Delete(0)
-			s.Clip()
 			runtime.Goexit()
 			return nil
 		})
@@ -796,7 +724,7 @@ func TestT6_AllWritersLand(t *testing.T) {
 				case 2:
 					for {
 						old := s.Snapshot()
-						if s.CompareAndSwap(old, append(slices.Collect(iterValues(old)), e)) {
+						if s.CompareAndSwap(old, append(slices.Clone(old.Items()), e)) {
 							break
 						}
 					}
@@ -848,7 +776,6 @@ func TestT7_ParkedReaderBlocksNobody(t *testing.T) {
 			s.Set(2, -k)
 			s.Update(func(old []int) []int { return append(old, k) })
 			s.Delete(3)
-			s.Clip()
 		}
 	})
 	crew.run()

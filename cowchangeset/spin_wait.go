@@ -1,7 +1,6 @@
 package cowchangeset
 
 import (
-	"math"
 	"runtime"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -22,15 +21,9 @@ func spinYields() int { return atomics.Limit(4, 0) }
 // several times cheaper than a copy.
 func loadsPerEntry() int { return atomics.Limit(4, 0) }
 
-// bytesPerLoad is for an append whose alternative is to copy the array. It waits for a
-// third of the time that the copy would take: 5 ns for 16 bytes, for which a copy with
-// room takes 12 to 20. The owner may have met a page that is not there yet, or be
-// copying the array itself.
-func bytesPerLoad() int { return atomics.Limit(16, math.MaxInt) }
-
 // spinWait counts the steps for which one operation has waited. They are for the whole
 // operation, so that many stalled goroutines delay it no more than one.
-type spinWait struct{ spent, lingered int }
+type spinWait struct{ spent int }
 
 // spin waits one step, and reports false without waiting if all steps are spent.
 func (s *spinWait) spin() bool {
@@ -39,19 +32,6 @@ func (s *spinWait) spin() bool {
 	}
 	s.spent++
 	if s.spent > spinLoads() {
-		runtime.Gosched()
-	}
-	return true
-}
-
-// linger is spin for a caller that has spent all steps, and would copy so many bytes
-// next. It yields again and again.
-func (s *spinWait) linger(bytes uint64) bool {
-	if uint64(s.lingered) >= bytes/uint64(bytesPerLoad()) {
-		return false
-	}
-	s.lingered++
-	if s.lingered%spinLoads() == 0 {
 		runtime.Gosched()
 	}
 	return true

@@ -3,7 +3,6 @@
 package cowchangeset_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -140,10 +139,6 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	}
 	check("Follow", followed, want[1:]...)
 	check("Changeset.Follow", texts(a.Follow(context.Background(), 1)), "A5")
-	var lines bytes.Buffer
-	if err := trail.WriteJSONLines(&lines); err != nil || bytes.Count(lines.Bytes(), []byte("\n")) != 5 {
-		t.Error(err, lines.String())
-	}
 	for range a.Entries() {
 		break
 	}
@@ -167,6 +162,47 @@ func TestEntriesLeftInTheStore(t *testing.T) {
 	check("Final of two", texts(f.All()), "B0", "B5")
 }
 
+// After Fetch, loops over a trail need no store, wherever it ends and whenever it was taken.
+func TestTrailFetch(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		l := newLazy()
+		l.saved = l.saved[:n]
+		tracker := resumeLazy(t, l)
+		trail := tracker.Trail()
+		if err := trail.Fetch(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		l.failure = errors.New("boom")
+		for _, trail := range []cowchangeset.Trail[string]{trail, tracker.Trail()} {
+			var all []string
+			for _, e := range trail.All() {
+				all = append(all, e)
+			}
+			if want := []string{"A0", "A5", "B0", "B5", "C0"}[:min(2*n, 5)]; !slices.Equal(all, want) || trail.Len() != len(want) {
+				t.Errorf("%v, want %v", all, want)
+			}
+			if err := trail.Fetch(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := (cowchangeset.Trail[string]{}).Fetch(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that yields other entries than its Manifest says has failed.
+func TestEntriesLeftInAStoreThatYieldsOthers(t *testing.T) {
+	for _, m := range []cowchangeset.Manifest{{Len: 1, Last: 5}, {Len: 3, Last: 5}, {Len: 2, Last: 4}, {Len: 2, Last: 6}} {
+		l := newLazy()
+		l.saved[0].Manifest = m
+		tracker := resumeLazy(t, l)
+		if err := tracker.Trail().Fetch(context.Background()); !errors.Is(err, cowchangeset.ErrStore) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}
+
 // A store that cannot yield the entries is an error where there is one, and no trail that
 // ends early; but what was pruned is gone.
 func TestEntriesLeftInAStoreThatFails(t *testing.T) {
@@ -181,9 +217,6 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	}
 	for range (cowchangeset.Final[string]{}).All() {
 		t.Error("an entry")
-	}
-	if err := trail.WriteJSONLines(new(bytes.Buffer)); !errors.Is(err, l.failure) {
-		t.Error(err)
 	}
 	for what, loop := range map[string]func(){
 		"Entries": func() {
@@ -208,6 +241,9 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 			loop()
 		}()
 	}
+	if err := trail.Fetch(context.Background()); !errors.As(err, &failed) || !errors.Is(err, l.failure) {
+		t.Errorf("Fetch: %v", err)
+	}
 	if n := tracker.Prune(1); n != 2 {
 		t.Fatal(n)
 	}
@@ -221,9 +257,8 @@ func TestEntriesLeftInAStoreThatFails(t *testing.T) {
 	for range a.Entries() {
 		t.Error("an entry")
 	}
-	var lines bytes.Buffer
-	if err := trail.WriteJSONLines(&lines); !errors.Is(err, l.failure) || lines.Len() > 0 {
-		t.Errorf("an export without what was pruned: %v, %s", err, lines.String())
+	if err := trail.Fetch(context.Background()); !errors.Is(err, l.failure) { // or it would seem complete
+		t.Errorf("Fetch of what was pruned: %v", err)
 	}
 }
 
@@ -253,8 +288,7 @@ func TestEntriesLeftInAStoreThatHangs(t *testing.T) {
 				}
 				return nil
 			},
-			"WriteJSONLines": func() error { return trail.WriteJSONLines(new(bytes.Buffer)) },
-			"Seal":           func() error { _, err := a.Seal(ctx); return err },
+			"Seal": func() error { _, err := a.Seal(ctx); return err },
 		} {
 			began := time.Now()
 			err := func() (err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // Resume returns a tracker with the contents of the Store: each changeset that was
@@ -47,8 +46,8 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}
 	}
 	resumed = true
-	if first := t.first.Load(); first != nil && t.pruning != nil {
-		t.pruning.pruned.Store(first.ordinal) // it knows what it has forgotten
+	if t.storage.pruner != nil {
+		t.storage.pruner.durable.Store(t.forgotten().below) // it knows what it has forgotten
 	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
@@ -61,8 +60,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 // restore makes a changeset of saved, and makes it the latest one. The tracker is
 // private.
 func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E], error) {
-	c := newChangeset(t, saved.ID)
-	c.comeAfter(last)
+	c := newChangeset(t, last, saved.ID)
 	switch {
 	case saved.ID == "":
 		return nil, errors.New("empty ID")
@@ -114,7 +112,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 
 // leave leaves the entries of a private changeset in the store.
 func (c *Changeset[E]) leave(saved Saved[E]) error {
-	_, ok := c.tracker.store.(EntryLoader[E])
+	_, ok := c.tracker.storage.store.(EntryLoader[E])
 	m := saved.Manifest
 	switch {
 	case !ok:
@@ -125,31 +123,34 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
 	}
 	c.log.reserved.Store(m.Last + 1 | sealed)
-	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true, left: true})
+	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true})
 	return nil
 }
 
-// fetch reads the entries that were left in the store, and returns a cut that has them.
-func (c *Changeset[E]) fetch(ctx context.Context) (*cut[E], error) {
+// read reads the entries that were left in the store, and returns the first chunk of a
+// log that has them.
+func (c *Changeset[E]) read(ctx context.Context, m *cut[E]) (*chunk[E], error) {
 	var entries []Entry[E]
-	err := bounded(ctx, c.tracker.timeout, func(ctx context.Context) (err error) {
-		c.tracker.store.(EntryLoader[E]).LoadEntries(ctx, c.id)(func(e Entry[E], failed error) bool { // a range loop is more code
-			entries, err = append(entries, e), failed
-			return err == nil
-		})
-		return err
+	err := bounded(ctx, c.tracker.storage.timeout, func(ctx context.Context) error {
+		for e, err := range c.tracker.storage.store.(EntryLoader[E]).LoadEntries(ctx, c.id) {
+			if err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		return nil
 	})
-	l := &newChangeset(c.tracker, c.id).log
+	l := &newChangeset(c.tracker, nil, c.id).log
 	if err == nil {
 		err = l.restore(entries)
+	}
+	if n := l.reserved.Load(); err == nil && (n != m.n || len(entries) != m.live) {
+		err = fmt.Errorf("it yields %d entries below %d, and its Manifest has %d below %d", len(entries), n, m.live, m.n)
 	}
 	if err != nil {
 		return nil, &StoreError{ChangesetID: c.id, Method: "LoadEntries", Err: err}
 	}
-	l.seal()
-	m := l.cut()
-	m.left = true // nobody else has it yet
-	return m, nil
+	return l.head.next.Load(), nil
 }
 
 // maxSeq keeps the numbers of a store below the sealed bit.
@@ -160,10 +161,10 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 	next, c := uint64(0), &l.head
 	for _, e := range entries {
 		if e.Seq < next {
-			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " comes after entry " + strconv.FormatUint(next-1, 10)) // fmt would be 20 KB, of all programs
+			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)
 		}
 		if e.Seq >= maxSeq {
-			return errors.New("entry " + strconv.FormatUint(e.Seq, 10) + " is beyond what a changeset can have")
+			return fmt.Errorf("entry %d is beyond what a changeset can have", e.Seq)
 		}
 		if e.Seq != next {
 			c, next = l.skip(c, next, e.Seq), e.Seq
@@ -171,7 +172,7 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 		c = l.find(c, next, true)
 		s := &c.slots[next-c.base]
 		s.value = e.Value
-		s.state.Store(uint64(spanning(published, 1)))
+		s.state.Store(single)
 		next++
 	}
 	l.reserved.Store(next)
@@ -183,7 +184,7 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 // returns a chunk that is not after n.
 func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
-	c.slots[i-c.base].state.Store(uint64(spanning(killed, n-i)))
+	c.slots[i-c.base].state.Store(killed | (n-i)<<spanShift)
 	if n-i > uint64(len(c.slots)) { // so that n is beyond c
 		next := c.after(n)
 		c.next.Store(next)

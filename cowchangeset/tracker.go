@@ -3,6 +3,7 @@ package cowchangeset
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -26,7 +27,7 @@ type Tracker[E any] struct {
 	// These are immutable.
 	newID          func(context.Context) (string, error) // nil means the default
 	pruneUnapplied bool
-	*storage[E]    // nil without a store
+	storage        *storage[E] // nil without a store
 }
 
 // Each changeset links to its successor, and the tracker to the first. A Start takes
@@ -58,21 +59,7 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 // when the new one is announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	needContext(ctx, "Tracker.Start")
-	n, err := t.prepare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if t.storage != nil {
-		return t.startStored(ctx, n, false, nil)
-	}
-	for {
-		c := t.latest()
-		if t.announce(c, n) { // LP(Start): if the latest is nil or sealed
-			t.succeed(c, n)
-			return n, nil
-		}
-		// Another Start announced its changeset first.
-	}
+	return t.start(ctx, false, nil)
 }
 
 // StartAfter is Start on the condition that prev is the latest changeset, or that there is
@@ -82,29 +69,14 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 // does or, on a conflict, when another changeset is seen to be the latest.
 func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Changeset[E], error) {
 	needContext(ctx, "Tracker.StartAfter")
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if t.latest() != prev {
+	if ctx.Err() == nil && t.latest() != prev {
 		return nil, ErrConflict // LP(StartAfter): conflict, known before an ID is spent
 	}
-	n, err := t.prepare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if t.storage != nil {
-		return t.startStored(ctx, n, true, prev)
-	}
-	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
-		t.latest()              // the other Start takes effect
-		return nil, ErrConflict // LP(StartAfter): conflict, in latest
-	}
-	t.succeed(prev, n)
-	return n, nil
+	return t.start(ctx, true, prev)
 }
 
-// prepare returns a changeset that no other goroutine knows yet.
-func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
+// start is Start or, if conditional is true, StartAfter prev.
+func (t *Tracker[E]) start(ctx context.Context, conditional bool, prev *Changeset[E]) (*Changeset[E], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -119,27 +91,25 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 		if id == "" {
 			return nil, errEmptyID
 		}
+		if ctx.Err() != nil { // NewID may have taken its time
+			return nil, context.Cause(ctx)
+		}
 	}
-	if ctx.Err() != nil { // NewID may have taken its time
-		return nil, context.Cause(ctx)
+	if t.storage != nil {
+		return t.startStored(ctx, id, conditional, prev)
 	}
-	return newChangeset(t, id), nil
-}
-
-// announce makes n the successor of c, if c has none.
-func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
-	n.comeAfter(c)
-	return t.link(c).CompareAndSwap(nil, n)
-}
-
-// help takes the other steps of the Start that announced a successor of c, and
-// reports whether there was one.
-func (t *Tracker[E]) help(c *Changeset[E]) bool {
-	n := t.link(c).Load()
-	if n != nil {
-		t.succeed(c, n)
+	for {
+		c := t.latest()
+		if conditional && c != prev {
+			return nil, ErrConflict // LP(StartAfter): conflict, in latest
+		}
+		n := newChangeset(t, c, id)
+		if t.link(c).CompareAndSwap(nil, n) { // LP(Start, StartAfter): if the latest is nil or sealed
+			t.succeed(c, n)
+			return n, nil
+		}
+		// Another Start announced its changeset first.
 	}
-	return n != nil
 }
 
 // succeed puts n, the announced successor, in the place of c. The seal comes
@@ -205,7 +175,7 @@ func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 
 func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if t.storage != nil {
-		if err := t.validate(e, -1); err != nil {
+		if err := t.storage.validate(e); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -258,10 +228,10 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 	if uint64(len(es)) > maxBatch {
 		panic("cowchangeset: Tracker.RecordBatch called with more than 2^40 entries")
 	}
-	if t.storage != nil && t.validator != nil {
+	if t.storage != nil && t.storage.validator != nil {
 		for i, e := range es {
-			if err := t.validate(e, i); err != nil {
-				return Receipt{}, err
+			if err := t.storage.validator.Validate(e); err != nil {
+				return Receipt{}, fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, i, err)
 			}
 		}
 	}
@@ -287,17 +257,13 @@ func (t *Tracker[E]) recordBatch(ctx context.Context, es []E) (Receipt, error) {
 // advance moves the tracker on from c, which is nil or sealed, or returns the
 // error that says that nothing follows it.
 func (t *Tracker[E]) advance(c *Changeset[E]) error {
-	if t.help(c) { // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
+	if t.next(c) != nil { // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
 		return nil
 	}
 	if c == nil {
 		return ErrNoActive
 	}
-	e := c.inactive.Load()
-	if e == nil {
-		e = c.inactive.Install(&NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}) // one for all
-	}
-	return e
+	return &NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}
 }
 
 // Current returns the latest changeset, or nil if there is none yet, and whether it
@@ -311,7 +277,7 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 		if c != nil && c.log.open() { // LP(Current): an open changeset is the latest
 			return c, true
 		}
-		if !t.help(c) {
+		if t.next(c) == nil {
 			return c, false // LP(Current): sealed, and the last; or none
 		}
 		// A Start took effect.
@@ -330,20 +296,19 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 type starting[E any] struct {
 	flush // how it has ended, or that the store takes too long
 
-	n           *Changeset[E] // to be started
-	conditional bool          // only if expected is the latest
-	expected    *Changeset[E]
+	id          string
+	conditional bool          // only if prev is the latest
+	prev        *Changeset[E] // of StartAfter
+	made        *Changeset[E] // the changeset, once the Start has its ticket
 
 	// settled is set by the store's success and by a caller that leaves. The second of
-	// them sees the first: the changeset comes into being if the store was first. Then
-	// before is the changeset that it follows.
+	// them sees the first: the changeset comes into being if the store was first.
 	settled atomics.Bool
-	before  *Changeset[E]
 }
 
-// startStored makes n the latest changeset, if that is expected or conditional is false.
-func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], conditional bool, expected *Changeset[E]) (started *Changeset[E], err error) {
-	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, conditional: conditional, expected: expected}
+// startStored is start with a store.
+func (t *Tracker[E]) startStored(ctx context.Context, id string, conditional bool, prev *Changeset[E]) (started *Changeset[E], err error) {
+	s := &starting[E]{flush: flush{ended: atomics.MakeEvent()}, id: id, conditional: conditional, prev: prev}
 	inLine, leave := atomics.WithCancel(context.Background())
 	atomics.Go(func() { t.startNext(inLine, s) })
 	err = errStoreExited // and remains so if ctx panics or calls runtime.Goexit
@@ -353,34 +318,48 @@ func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], condition
 		}
 		leave()
 		if s.settled.Swap(true) { // it has succeeded in time after all
-			t.appear(s)
-			started, err = n, nil
+			t.appear(s.made)
+			started, err = s.made, nil
 		}
 	}()
-	if s.done.WaitContext(ctx) != nil {
-		return nil, n.flusher.failed("wait", context.Cause(ctx))
+	if s.ended.WaitContext(ctx) != nil {
+		return nil, &StoreError{ChangesetID: id, Method: "wait", Err: context.Cause(ctx)}
 	}
 	if err := s.outcome.Load().err; err != nil {
 		return nil, err
 	}
-	return n, nil
+	return s.made, nil
 }
 
 // startNext waits for its ticket, tells the store, and makes the changeset the latest
 // one, unless the caller has left by then. It releases the ticket when the store has
 // returned, even if that takes too long.
 func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
-	f := s.n.flusher
-	mine, err := t.wait(inLine)
+	mine, err := t.storage.enqueue(inLine)
 	if err != nil {
-		s.end(f.failed("wait", err), false)
+		s.end(&StoreError{ChangesetID: s.id, Method: "wait", Err: err}, false)
 		return
 	}
-	f.finish(&s.flush, func() error { return t.startInStore(s) }, func(err error) {
+	latest := t.latest() // and remains so: nobody else has a ticket
+	s.made = newChangeset(t, latest, s.id)
+	f := s.made.flusher
+	f.protect(&s.flush, func() error {
+		switch {
+		case s.settled.Load():
+			return nil // the caller has left
+		case s.conditional && latest != s.prev:
+			return ErrConflict // LP(StartAfter): conflict, in latest
+		}
+		h := Header{ID: s.id, Ordinal: s.made.ordinal}
+		if latest != nil {
+			h.Previous = latest.id
+		}
+		return f.call(&s.flush, "Start", func(ctx context.Context) error { return t.storage.store.Start(ctx, h) })
+	}, func(err error) {
 		if err == nil && !s.settled.Swap(true) {
-			t.appear(s)
-			if s.before != nil {
-				s.before.flusher.request() // so that the store knows at once that it is sealed
+			t.appear(s.made)
+			if latest != nil {
+				latest.flusher.request() // so that the store knows at once that it is sealed
 			}
 		}
 		mine.released.Fire()
@@ -388,28 +367,12 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 	})
 }
 
-// startInStore calls Store.Start, unless the changeset is not to come into being.
-func (t *Tracker[E]) startInStore(s *starting[E]) error {
-	s.before = t.latest()
-	switch {
-	case s.settled.Load():
-		return nil // the caller has left
-	case s.conditional && s.before != s.expected:
-		return ErrConflict // LP(StartAfter): conflict, in latest
-	}
-	s.n.comeAfter(s.before)
-	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
-	if s.before != nil {
-		h.Previous = s.before.id
-	}
-	return s.n.flusher.call(&s.flush, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
-}
-
-// appear makes the changeset of s the latest one, as anybody does that knows that it is
-// settled. S still has its ticket, so that nobody else announces.
-func (t *Tracker[E]) appear(s *starting[E]) {
-	t.link(s.before).CompareAndSwap(nil, s.n) // LP(Start): if the latest is nil or sealed
-	t.succeed(s.before, s.n)
+// appear makes n the latest changeset, as anybody does that knows that its Start is
+// settled. That still has its ticket, so that nobody else announces.
+func (t *Tracker[E]) appear(n *Changeset[E]) {
+	c := n.prev.Load()
+	t.link(c).CompareAndSwap(nil, n) // LP(Start): if the latest is nil or sealed
+	t.succeed(c, n)
 }
 
 // ticket is a place in the queue of Starts that want to call Store.Start.
@@ -418,30 +381,22 @@ type ticket struct {
 	ahead    *ticket       // the ticket to wait for instead, if the owner left the queue; set before released is fired
 }
 
-// wait waits for the caller's turn to call Store.Start and returns its ticket: first
+// enqueue waits for the caller's turn to call Store.Start and returns its ticket: first
 // come, first served. A caller that leaves the queue, because ctx has ended, makes the
 // next one wait for those ahead. Ctx is not a user's.
-func (c *calls) wait(ctx context.Context) (*ticket, error) {
-	mine := &ticket{released: atomics.MakeEvent()}
-	ahead := c.lastTicket.Swap(mine)
-	for ahead != nil && ahead.released.Fired() {
-		ahead = ahead.ahead
-	}
-	if ahead == nil {
-		return mine, nil
-	}
-	if c.timeout > 0 {
-		bounded, cancel := atomics.WithTimeoutCause(ctx, c.timeout, ErrStoreTimeout)
+func (s *storage[E]) enqueue(ctx context.Context) (*ticket, error) {
+	if s.timeout > 0 {
+		bounded, cancel := atomics.WithTimeoutCause(ctx, s.timeout, ErrStoreTimeout)
 		defer cancel()
 		ctx = bounded
 	}
-	for ahead != nil {
-		if ahead.released.WaitContext(ctx) != nil {
+	mine := &ticket{released: atomics.MakeEvent()}
+	for ahead := s.lastTicket.Swap(mine); ahead != nil; ahead = ahead.ahead {
+		if !ahead.released.Fired() && ahead.released.WaitContext(ctx) != nil {
 			mine.ahead = ahead
 			mine.released.Fire()
 			return nil, context.Cause(ctx)
 		}
-		ahead = ahead.ahead
 	}
 	return mine, nil
 }

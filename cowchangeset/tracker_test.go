@@ -94,7 +94,7 @@ func TestTrackerNoActiveAfterSeal(t *testing.T) {
 		if got := err.Error(); got != `cowchangeset: no active changeset: "2" (number 2) is sealed and has no successor` {
 			t.Error(got)
 		}
-		if _, again := tracker.RecordBatch([]int{1}); again != err {
+		if _, again := tracker.RecordBatch([]int{1}); !errors.As(again, &typed) || again.Error() != err.Error() {
 			t.Error(again)
 		}
 	}

@@ -1,12 +1,7 @@
 package cowchangeset
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 )
 
@@ -51,8 +46,23 @@ func (t Trail[E]) Len() int {
 	return n
 }
 
-// All yields the entries in order, each with its receipt. It reads what Resume has left in
-// the store, and panics, as Changeset.Entries does.
+// Fetch reads the entries that Resume has left in the Store, and keeps them in memory
+// until Prune forgets their changesets. After it has returned nil, loops over the trail
+// need no store. It panics if ctx is nil.
+func (t Trail[E]) Fetch(ctx context.Context) error {
+	needContext(ctx, "Trail.Fetch")
+	for c := range t.changesets {
+		if m := t.cut(c); m.unloaded() {
+			if _, err := c.fetch(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// All yields the entries in order, each with its receipt. Without Fetch it reads what
+// Resume has left in the Store, and panics, as Changeset.Entries does.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
 		for c := range t.changesets {
@@ -69,10 +79,10 @@ func (t Trail[E]) changesets(yield func(*Changeset[E]) bool) {
 	}
 }
 
-// cut returns the cut of one of the trail's changesets. All but the last were
-// sealed when the trail was taken, so that their final cuts are as old.
+// cut returns the cut of one of the trail's changesets. If that was sealed when the trail
+// was taken, as all but the last were, its final cut is as old.
 func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
-	if c == t.last {
+	if c == t.last && !t.end.final {
 		return t.end
 	}
 	return c.log.cut()
@@ -83,12 +93,8 @@ func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 // IDs is lock-free. It takes effect when the latest changeset is seen to have no
 // successor.
 func (t *Tracker[E]) IDs() []string {
-	all := t.span() // LP(IDs)
-	if all.last == nil {
-		return nil
-	}
-	ids := make([]string, 0, all.last.ordinal-all.first.ordinal+1)
-	for c := range all.changesets {
+	var ids []string
+	for c := range t.span().changesets { // LP(IDs)
 		ids = append(ids, c.id)
 	}
 	return ids
@@ -158,96 +164,5 @@ func (t *Tracker[E]) span() Trail[E] {
 			return Trail[E]{first: first, last: last}
 		}
 		// A Prune took effect, or the first Start.
-	}
-}
-
-// exportBuffer is how many bytes WriteJSONLines collects before it writes them, not
-// counting the line that exceeds it: enough to make a system call's cost small beside
-// that of encoding.
-const exportBuffer = 32 << 10
-
-// Exported is an entry that was read back from a line of JSON.
-type Exported[E any] struct {
-	Receipt
-	Value E
-}
-
-// jsonLine has the names and the order of the fields of a line.
-type jsonLine[E any] struct {
-	ChangesetID string `json:"changeset"`
-	Ordinal     uint64 `json:"ordinal"`
-	Seq         uint64 `json:"seq"`
-	Value       E      `json:"value"`
-}
-
-// WriteJSONLines writes the entries in order, one JSON object on each line:
-//
-//	{"changeset":"plan-1","ordinal":1,"seq":0,"value":{"table":"users"}}
-//
-// encoding/json encodes values, and replaces bytes that are not UTF-8 in strings. Lines
-// are written from a buffer of 32 KiB. If a value cannot be encoded, or the store fails,
-// the lines before it are written, and the error wraps the cause. If w fails, a part of a
-// line may have been written. WriteJSONLines panics if w is nil.
-func (t Trail[E]) WriteJSONLines(w io.Writer) error {
-	if w == nil {
-		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
-	}
-	var lines bytes.Buffer
-	flush := func() error {
-		if _, err := lines.WriteTo(w); err != nil {
-			return fmt.Errorf("cowchangeset: writing the trail: %w", err)
-		}
-		return nil
-	}
-	encoder := json.NewEncoder(&lines) // which writes whole lines or nothing
-	for c := range t.changesets {
-		var failed error
-		_, err := c.walk(context.Background(), t.cut(c), func(seq uint64, e E) bool {
-			if err := encoder.Encode(jsonLine[E]{c.id, c.ordinal, seq, e}); err != nil {
-				failed = fmt.Errorf("cowchangeset: entry %d of changeset %q (number %d): %w", seq, c.id, c.ordinal, err)
-				failed = errors.Join(failed, flush())
-			} else if lines.Len() >= exportBuffer {
-				failed = flush()
-			}
-			return failed == nil
-		})
-		if failed != nil {
-			return failed
-		}
-		if err != nil {
-			return errors.Join(err, flush())
-		}
-	}
-	return flush()
-}
-
-// ReadJSONLines yields the entries that WriteJSONLines wrote to r, in one loop. If it
-// fails, it yields an error that names the line, and ends; a line that ends early is an
-// io.ErrUnexpectedEOF. Numbers in an any are json.Number. ReadJSONLines panics if r is
-// nil.
-func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
-	if r == nil {
-		panic("cowchangeset: ReadJSONLines called with a nil reader")
-	}
-	return func(yield func(Exported[E], error) bool) {
-		decoder := json.NewDecoder(r)
-		decoder.UseNumber() // a float64 has other numbers above 2^53
-		for n := 1; ; n++ {
-			var line jsonLine[E]
-			err := decoder.Decode(&line)
-			if err == io.EOF {
-				return
-			}
-			if err == nil && line.Ordinal == 0 {
-				err = errors.New("it has no ordinal")
-			}
-			if err != nil {
-				yield(Exported[E]{}, fmt.Errorf("cowchangeset: line %d: %w", n, err))
-				return
-			}
-			if !yield(Exported[E]{Receipt{line.ChangesetID, line.Ordinal, line.Seq}, line.Value}, nil) {
-				return
-			}
-		}
 	}
 }

@@ -24,7 +24,6 @@ type list interface {
 	CompareAndSwap(old cc.Snapshot[byte], items []byte) bool
 	Set(i int, item byte)
 	Delete(i int)
-	Clip()
 }
 
 // contents is the state of a slice. Every item and every replacement adds one
@@ -56,8 +55,6 @@ func (e sliceEvent) String() string {
 		return fmt.Sprintf("Update(%v → %v), done: %v", []byte(e.read), []byte(e.items), e.ok)
 	case "Set", "Delete":
 		return fmt.Sprintf("%s(%d, %v), in range: %v", e.op, e.n, []byte(e.items), e.ok)
-	case "Clip":
-		return "Clip()"
 	case "CompareAndSwap":
 		return fmt.Sprintf("CompareAndSwap(version %d, %v) = %v", e.version, []byte(e.items), e.ok)
 	}
@@ -87,8 +84,6 @@ func (e sliceEvent) After(c contents) (contents, bool) {
 			return c, false
 		}
 		return contents{c.items[:e.n] + e.items + c.items[e.n+1:], c.version + 1}, true
-	case "Clip":
-		return c, true
 	case "CompareAndSwap":
 		if !e.ok {
 			return c, e.version != c.version
@@ -162,15 +157,12 @@ func (w *sliceClient) operate() {
 		items := w.fresh(w.IntN(3))
 		e.op, e.items, e.version = "CompareAndSwap", string(items), int(w.snap.Version())
 		e.ok = w.slice.CompareAndSwap(w.snap, items)
-	case 6:
+	case 6, 9:
 		e.op = "Len"
 		e.n = w.slice.Len()
 	case 7, 8:
 		w.edit()
 		return
-	case 9:
-		e.op = "Clip"
-		w.slice.Clip()
 	case 10, 11:
 		items := w.slice.Load()
 		e.op, e.read = "Load", string(items)
@@ -187,7 +179,7 @@ func (w *sliceClient) snapshot() {
 	w.snap = w.slice.Snapshot()
 	to := w.Now()
 	e := sliceEvent{op: "Snapshot", version: int(w.snap.Version())}
-	for _, item := range w.snap.All() {
+	for _, item := range w.snap.Items() {
 		e.read += string([]byte{item})
 	}
 	w.AddSpan(0, from, to, e)
@@ -243,7 +235,7 @@ func (w *sliceClient) update() {
 func TestSliceHistories(t *testing.T) {
 	history.Check(t, sliceTrial(func() list { return new(cc.Slice[byte]) }),
 		"Load false", "Snapshot false", "Len false", "Append false", "Update true", "Update false",
-		"CompareAndSwap true", "CompareAndSwap false", "Set true", "Set false", "Delete true", "Delete false", "Clip false")
+		"CompareAndSwap true", "CompareAndSwap false", "Set true", "Set false", "Delete true", "Delete false")
 }
 
 func TestBrokenSliceHistories(t *testing.T) {
@@ -254,7 +246,6 @@ func TestBrokenSliceHistories(t *testing.T) {
 		"a CompareAndSwap in two steps":   func() list { return tornSwap{new(cc.Slice[byte])} },
 		"a Set that loses others":         func() list { return lostSet{new(cc.Slice[byte])} },
 		"a Delete by a stale index":       func() list { return staleDelete{new(cc.Slice[byte])} },
-		"a Clip that counts as a change":  func() list { return countedClip{new(cc.Slice[byte])} },
 		"a length that is counted before": func() list { return &countsBefore{Slice: new(cc.Slice[byte])} },
 	} {
 		t.Run(name, func(t *testing.T) { history.Reject(t, sliceTrial(broken)) })
@@ -326,10 +317,6 @@ func (s staleDelete) Delete(i int) {
 		return slices.Concat(old[:i], old[i+1:])
 	})
 }
-
-type countedClip struct{ *cc.Slice[byte] }
-
-func (s countedClip) Clip() { s.Slice.Update(slices.Clone[[]byte]) }
 
 // countsBefore keeps the length beside the items, and one operation behind.
 type countsBefore struct {

@@ -12,7 +12,7 @@ func TestSliceInterleavingsSeeds(t *testing.T) {
 		"Update that appends = done", "Update that replaces = done", "Update that returns its argument = done",
 		"Update that drops the first = done", "Update that panics = panics: injected", "Update that exits = exits",
 		"Set = done", "Set = panics: cowchangeset: Slice.Set called with index 1 of 1 items",
-		"Delete = done", "Delete = panics: cowchangeset: Slice.Delete called with index 0 of 0 items", "Clip = done")
+		"Delete = done", "Delete = panics: cowchangeset: Slice.Delete called with index 0 of 0 items")
 }
 
 func TestRegistryInterleavingsSeeds(t *testing.T) {

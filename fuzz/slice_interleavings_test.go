@@ -33,7 +33,6 @@ type slicer interface {
 	Update(func([]int) []int)
 	Set(i, item int)
 	Delete(i int)
-	Clip()
 }
 
 // sharedSlice is a Slice and what each thread has had from it.
@@ -55,7 +54,7 @@ func sliceProgram(fresh func() slicer) decoder[*sharedSlice, *model.Slice] {
 		p, ok := interleave.Decode(program, decodeSlice)
 		p.New = func() *sharedSlice { return &sharedSlice{slicer: fresh()} }
 		p.Model = func() *model.Slice { return new(model.Slice) }
-		p.After = []sliceOp{sliceLoad, sliceSnapshot, sliceAppend([]int{98, 99}), sliceClip, sliceLoad, sliceLoop, sliceAudit}
+		p.After = []sliceOp{sliceLoad, sliceSnapshot, sliceAppend([]int{98, 99}), sliceLoad, sliceLoop, sliceAudit}
 		return p, ok
 	}
 }
@@ -80,10 +79,8 @@ func decodeSlice(code interleave.Code, id int, inside func() (sliceOp, bool)) sl
 		return [...]sliceOp{sliceLen, sliceLoop}[code.Arg%2]
 	case 8:
 		return sliceSet(int(code.Arg%4), 10*id)
-	case 9:
-		return sliceDelete(int(code.Arg % 4))
 	default:
-		return sliceClip
+		return sliceDelete(int(code.Arg % 4))
 	}
 }
 
@@ -119,13 +116,8 @@ var (
 		c.Once("Snapshot", func() any {
 			s := c.Real.Snapshot()
 			c.Real.snapshots[c.Thread] = &s
-			return fmt.Sprint(s.Version(), itemsOf(s))
+			return fmt.Sprint(s.Version(), s.Items())
 		}, func(s *model.Slice, _ int) any { return fmt.Sprint(s.Version, s.Load()) })
-	}}
-
-	sliceClip = sliceOp{Name: "Clip", Do: func(c *sliceCaller) {
-		c.Once("Clip", func() any { c.Real.Clip(); return "done" },
-			func(*model.Slice, int) any { return "done" })
 	}}
 
 	// sliceAudit compares all that was loaded with what it was then.
@@ -164,14 +156,6 @@ func sliceEdited(edit func()) (result string) {
 	}()
 	edit()
 	return "done"
-}
-
-func itemsOf(s cc.Snapshot[int]) []int {
-	items := []int{}
-	for _, v := range s.All() {
-		items = append(items, v)
-	}
-	return items
 }
 
 func (s *sharedSlice) keep(thread int, items []int) []int {

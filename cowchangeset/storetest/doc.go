@@ -15,7 +15,6 @@
 package storetest
 
 import (
-	"context"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -26,35 +25,21 @@ import (
 // what that has kept.
 type Opener func() (cowchangeset.Loader[string], error)
 
-// Run checks stores. It calls fresh for each check: the function that fresh returns
-// opens a store that has nothing in common with others.
+// Run checks stores, with random calls and odd IDs, and beneath trackers. It calls fresh
+// for each check: the function that fresh returns opens a store that has nothing in common
+// with others.
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
+	check := func(name string, check func(Opener) error) {
+		t.Run(name, func(t *testing.T) {
+			if err := check(fresh(t)); err != nil {
+				t.Fatalf("storetest: %v", err)
+			}
+		})
+	}
 	for seed := range uint64(8) {
-		t.Run("Calls", func(t *testing.T) { must(t, Calls(seed, 60, fresh(t))) })
+		check("Calls", func(open Opener) error { return calls(seed, 60, open) })
 	}
-	t.Run("IDs", func(t *testing.T) { must(t, IDs(fresh(t))) })
-	t.Run("Long", func(t *testing.T) { must(t, Long(fresh(t))) })
-	t.Run("Tracker", func(t *testing.T) { must(t, Tracker(fresh(t))) })
-	t.Run("Claims", func(t *testing.T) { must(t, Claims(fresh(t))) })
-	t.Run("Contexts", func(t *testing.T) { must(t, Contexts(fresh(t))) })
-	t.Run("Prunes", func(t *testing.T) { must(t, Prunes(fresh(t))) })
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// opened opens a store and claims it, as a tracker would.
-func opened(open Opener) (cowchangeset.Loader[string], error) {
-	s, err := open()
-	if err != nil {
-		return nil, err
-	}
-	if c, ok := s.(cowchangeset.Claimer); ok {
-		err = c.Claim(context.Background())
-	}
-	return s, err
+	check("IDs", ids)
+	check("Tracker", trackers)
+	check("Claims", claims)
 }

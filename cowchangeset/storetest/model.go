@@ -1,9 +1,6 @@
 package storetest
 
 import (
-	"context"
-	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -119,68 +116,4 @@ func (m *model) pruned(first, before uint64) bool {
 		}
 	}
 	return m.first == first
-}
-
-// load returns an error if the store has anything else.
-func (m *model) load(s cowchangeset.Loader[string]) error {
-	got, err := load(s)
-	if err != nil {
-		return err
-	}
-	var want []cowchangeset.Saved[string]
-	for _, c := range m.sets {
-		if c.Ordinal >= m.first {
-			want = append(want, *c)
-		}
-	}
-	if len(got) == len(want) {
-		same := true
-		for i := range got {
-			g, w := got[i], want[i]
-			if i == 0 && m.first > 1 {
-				g.Previous, w.Previous = "", "" // nobody needs it
-			}
-			same = same && slices.Equal(g.Entries, w.Entries)
-			g.Entries, w.Entries = nil, nil
-			same = same && reflect.DeepEqual(g, w)
-		}
-		if same {
-			return nil
-		}
-	}
-	return fmt.Errorf("storetest: Load yields\n%+v\nwant\n%+v", got, want)
-}
-
-func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err error) {
-	for saved, err := range s.Load(context.Background()) {
-		if err != nil {
-			return nil, fmt.Errorf("storetest: Load: %w", err)
-		}
-		if m := saved.Manifest; m.Len > 0 {
-			if saved.Entries, err = leftOut(s, saved); err != nil {
-				return nil, err
-			}
-			saved.Manifest = cowchangeset.Manifest{}
-		}
-		all = append(all, saved)
-	}
-	return all, nil
-}
-
-// leftOut returns the entries that Load leaves out.
-func leftOut(s cowchangeset.Loader[string], saved cowchangeset.Saved[string]) (all []cowchangeset.Entry[string], err error) {
-	loader, ok := s.(cowchangeset.EntryLoader[string])
-	if !ok || !saved.Aborted && saved.Applied != cowchangeset.AllApplied || len(saved.Entries) > 0 {
-		return nil, fmt.Errorf("storetest: Load leaves out entries of %+v", saved)
-	}
-	for e, err := range loader.LoadEntries(context.Background(), saved.ID) {
-		if err != nil {
-			return nil, fmt.Errorf("storetest: LoadEntries: %w", err)
-		}
-		all = append(all, e)
-	}
-	if n := len(all); n != saved.Manifest.Len || all[n-1].Seq != saved.Manifest.Last {
-		return nil, fmt.Errorf("storetest: LoadEntries of %q yields %d entries, and the manifest is %+v", saved.ID, n, saved.Manifest)
-	}
-	return all, nil
 }

@@ -147,16 +147,16 @@ func TestChecksFail(t *testing.T) {
 		"the case of IDs is lost":         storetest.IDs,
 		"white space of IDs is lost":      storetest.IDs,
 		"long IDs are cut off":            storetest.IDs,
-		"one entry is lost":               storetest.Long,
+		"one entry is lost":               calls,
 		"errors are swallowed":            calls,
-		"an ended context loses the work": storetest.Contexts,
-		"applied is lost":                 storetest.Tracker,
+		"an ended context loses the work": calls,
+		"applied is lost":                 storetest.Trackers,
 		"the reason is lost":              calls,
 		"claims are not kept":             storetest.Claims,
 		"releases are not kept":           storetest.Claims,
 		"a claim that fails is kept":      storetest.Claims,
-		"nothing is forgotten":            storetest.Prunes,
-		"what is forgotten is empty":      storetest.Prunes,
+		"nothing is forgotten":            storetest.Trackers,
+		"what is forgotten is empty":      storetest.Trackers,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			open := journals(t)

@@ -11,34 +11,72 @@ import (
 )
 
 // errStop is why a function of ours stops.
-var errStop = errors.New("storetest: stop")
+var errStop = errors.New("stop")
 
-// Tracker records from many goroutines, through Starts, seals, batches, Apply, ApplyEach
-// and Abort. A tracker that is resumed must have what the one before it had.
-func Tracker(open Opener) error {
-	ctx := context.Background()
-	var ids, trail []string
+// trackers records from many goroutines, through Starts, seals, batches, Apply, ApplyEach
+// and Abort, and prunes. A tracker that is resumed must have what the one before it had.
+func trackers(open Opener) error {
+	var before []string
 	for process := range 3 {
 		s, err := open()
 		if err != nil {
 			return err
 		}
-		tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[string]{Store: s})
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s, PruneUnapplied: true})
 		if err != nil {
 			return err
 		}
-		if got := trailOf(tracker); !slices.Equal(got, trail) || !slices.Equal(tracker.IDs(), ids) {
-			return fmt.Errorf("storetest: process %d begins with\n%v\nwant\n%v", process, got, trail)
+		if now := trailOf(tracker); !slices.Equal(now, before) {
+			return fmt.Errorf("process %d begins with\n%v\nwant\n%v", process, now, before)
 		}
 		for n := range 4 {
-			if err := work(ctx, tracker, n); err != nil {
-				return fmt.Errorf("storetest: process %d: %w", process, err)
+			if err := work(background, tracker, n); err != nil {
+				return fmt.Errorf("process %d: %w", process, err)
 			}
 		}
-		if err := tracker.Flush(ctx); err != nil {
+		if _, ok := s.(cowchangeset.Pruner); ok && process > 0 {
+			if err := prune(tracker, s); err != nil {
+				return err
+			}
+		}
+		if err := tracker.Flush(background); err != nil {
 			return err
 		}
-		ids, trail = tracker.IDs(), trailOf(tracker)
+		before = trailOf(tracker)
+	}
+	return nil
+}
+
+// prune has the store forget changesets, among others some that end the files of a
+// store that forgets whole files.
+func prune(tracker *cowchangeset.Tracker[string], s cowchangeset.Loader[string]) error {
+	for n := range 70 {
+		if _, err := tracker.Start(background); err != nil {
+			return err
+		}
+		if _, err := tracker.Record(fmt.Sprint(n)); err != nil {
+			return err
+		}
+	}
+	forgotten := tracker.IDs()[0]
+	err := tracker.Flush(background)
+	tracker.Prune(3)
+	if err = errors.Join(err, tracker.Flush(background)); err != nil {
+		return err
+	}
+	all, err := load(s)
+	if err != nil {
+		return err
+	}
+	if len(all) != 3 {
+		return fmt.Errorf("%d changesets remain of those that the tracker has forgotten all but 3", len(all))
+	}
+	if loader, ok := s.(cowchangeset.EntryLoader[string]); ok {
+		for _, err = range loader.LoadEntries(background, forgotten) {
+		}
+		if err == nil {
+			return errors.New("LoadEntries of a changeset that was forgotten yields no error")
+		}
 	}
 	return nil
 }
@@ -88,7 +126,7 @@ func work(ctx context.Context, tracker *cowchangeset.Tracker[string], n int) err
 			return nil
 		})
 		if !errors.Is(err, errStop) {
-			return fmt.Errorf("storetest: ApplyEach returns %v", err)
+			return fmt.Errorf("ApplyEach returns %v", err)
 		}
 	}
 	return nil
@@ -107,9 +145,9 @@ func records(tracker *cowchangeset.Tracker[string], g int) error {
 	return nil
 }
 
-// Claims checks that a Claimer serves one tracker, until Release. A Claim that fails,
+// claims checks that a Claimer serves one tracker, until Release. A Claim that fails,
 // because its context has ended, claims nothing.
-func Claims(open Opener) error {
+func claims(open Opener) error {
 	s, err := open()
 	if err != nil {
 		return err
@@ -118,7 +156,7 @@ func Claims(open Opener) error {
 	if !ok {
 		return nil
 	}
-	ended, cancel := atomics.WithCancel(context.Background())
+	ended, cancel := atomics.WithCancel(background)
 	cancel()
 	if c.Claim(ended) == nil {
 		c.Release()
@@ -128,101 +166,14 @@ func Claims(open Opener) error {
 		return err
 	}
 	if _, err := cowchangeset.New(config); err == nil {
-		return errors.New("storetest: two trackers have the store")
+		return errors.New("two trackers have the store")
 	}
 	c.Release()
-	if _, err := cowchangeset.Resume(context.Background(), config); err != nil {
-		return fmt.Errorf("storetest: after Release: %w", err)
+	if _, err := cowchangeset.Resume(background, config); err != nil {
+		return fmt.Errorf("after Release: %w", err)
 	}
-	if c.Claim(context.Background()) == nil {
-		return errors.New("storetest: Claim of a claimed store succeeds")
-	}
-	return nil
-}
-
-// Contexts makes each call with a context that has ended, and then again. The first one
-// may fail or not; the second one must succeed, and the work must be done once.
-func Contexts(open Opener) error {
-	s, err := opened(open)
-	if err != nil {
-		return err
-	}
-	ended, cancel := atomics.WithCancel(context.Background())
-	cancel()
-	entries := []cowchangeset.Entry[string]{{Seq: 0, Value: "a"}, {Seq: 1, Value: "b"}}
-	for _, call := range []func(context.Context) error{
-		func(ctx context.Context) error { return s.Start(ctx, cowchangeset.Header{ID: "1", Ordinal: 1}) },
-		func(ctx context.Context) error { return s.Append(ctx, "1", entries) },
-		func(ctx context.Context) error { return s.Seal(ctx, "1", cowchangeset.Manifest{Len: 2, Last: 1}) },
-		func(ctx context.Context) error { return s.(cowchangeset.Applier).Applied(ctx, "1", 1) },
-		func(ctx context.Context) error { return s.Abort(ctx, "1", "because") },
-	} {
-		call(ended)
-		if err := call(context.Background()); err != nil {
-			return fmt.Errorf("storetest: after a call whose context had ended: %w", err)
-		}
-	}
-	m := &model{first: 1, sets: []*cowchangeset.Saved[string]{{
-		Header: cowchangeset.Header{ID: "1", Ordinal: 1}, Entries: entries, Sealed: true, Aborted: true, Reason: "because", Applied: 1,
-	}}}
-	return m.load(s)
-}
-
-// Prunes checks that a Pruner forgets, keeps the rest, and goes on from there.
-func Prunes(open Opener) error {
-	ctx := context.Background()
-	s, err := open()
-	if err != nil {
-		return err
-	}
-	if _, ok := s.(cowchangeset.Pruner); !ok {
-		return nil
-	}
-	for process := range 3 {
-		tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[string]{Store: s})
-		if err != nil {
-			return err
-		}
-		if c, _ := tracker.Current(); process > 0 && (len(tracker.IDs()) != 3 || c.Ordinal() != uint64(70*process) || c.Len() != 1) {
-			return fmt.Errorf("storetest: process %d begins with changesets %v", process, tracker.IDs())
-		}
-		forgotten := ""
-		for n := range 70 {
-			c, err := tracker.Start(ctx)
-			if err != nil {
-				return err
-			}
-			if n == 0 {
-				forgotten = c.ID()
-			}
-			if _, err := tracker.Record(fmt.Sprint(process, n)); err != nil {
-				return err
-			}
-			if err := c.Apply(ctx, func(context.Context, cowchangeset.Final[string]) error { return nil }); err != nil {
-				return err
-			}
-		}
-		tracker.Prune(3)
-		if err := tracker.Flush(ctx); err != nil {
-			return err
-		}
-		all, err := load(s)
-		if err != nil {
-			return err
-		}
-		if len(all) != 3 {
-			return fmt.Errorf("storetest: %d changesets remain of those that the tracker has forgotten all but 3", len(all))
-		}
-		if loader, ok := s.(cowchangeset.EntryLoader[string]); ok {
-			for _, err = range loader.LoadEntries(ctx, forgotten) {
-			}
-			if err == nil {
-				return errors.New("storetest: LoadEntries of a changeset that was forgotten yields no error")
-			}
-		}
-		if s, err = open(); err != nil {
-			return err
-		}
+	if c.Claim(background) == nil {
+		return errors.New("Claim of a claimed store succeeds")
 	}
 	return nil
 }

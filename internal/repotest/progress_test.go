@@ -65,7 +65,7 @@ var excused = []excuse{
 
 	{"atomicbreaker.", "table.Table.", "as Group says"},
 	{"atomicbreaker.", "atomicbreaker.cell.retire", "as Group says"},
-	{"cowchangeset.", "cowchangeset.flushes.until", "with a Store"},
+	{"cowchangeset.", "cowchangeset.flusher.await", "with a Store"},
 	{"cowchangeset.", "cowchangeset.Tracker.startStored", "with a Store"},
 	{"oncecache.", "", "and otherwise blocking"}, // than if there is a value, or none: which calls are made then, a reader has to see
 	{"oncecache.Lease.", "oncecache.root.dispose", "calls Config.Close"},

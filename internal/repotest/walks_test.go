@@ -29,8 +29,8 @@ var walks = []struct {
 	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5, 1},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key, and one that waits", 4, 27, 14},
 	{"Record", "cowchangeset", "`Tracker.Record`", 3, 7, 4},
-	{"Start", "cowchangeset", "`Tracker.Start`", 4, 11, 8},
-	{"Seal", "cowchangeset", "`Changeset.Seal`", 3, 14, 6},
+	{"Start", "cowchangeset", "`Tracker.Start`", 4, 8, 6},
+	{"Seal", "cowchangeset", "`Changeset.Seal`", 3, 8, 5},
 	{"RecordStored", "cowchangeset", "`Tracker.Record` with a store", 4, 0, 0},
 }
 
