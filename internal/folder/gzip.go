@@ -12,7 +12,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Gzip is a folder whose files may be compressed: then the file name is in name.gz, which
@@ -286,7 +287,7 @@ type zipFile struct {
 	size int64  // of what is in it; 0 if its header is damaged
 	end  []byte // of that
 
-	mu sync.Mutex // guards the following
+	mu atomics.Mutex // guards the following
 	z  *gzip.Reader
 	at int64 // where z is
 }
