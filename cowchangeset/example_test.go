@@ -197,7 +197,7 @@ func ExampleSlice_CompareAndSwap() {
 	var hosts cowchangeset.Slice[string]
 	hosts.Append("db-1", "db-2")
 	old := hosts.Snapshot()
-	fmt.Println(hosts.CompareAndSwap(old, []string{old.At(1)}))
+	fmt.Println(hosts.CompareAndSwap(old, []string{old.Items()[1]}))
 	fmt.Println(hosts.CompareAndSwap(old, nil))
 	fmt.Println(hosts.Load())
 	// Output:
@@ -234,7 +234,7 @@ func ExampleSlice_Snapshot() {
 	hosts.Append("db-1", "db-2")
 	before := hosts.Snapshot()
 	hosts.Set(0, "db-3")
-	fmt.Println(before.At(0), hosts.Load()[0])
+	fmt.Println(before.Items()[0], hosts.Load()[0])
 	fmt.Println(before.Version(), hosts.Snapshot().Version())
 	// Output:
 	// db-1 db-3

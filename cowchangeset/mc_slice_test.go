@@ -91,7 +91,7 @@ func (s *slice) load(thread int) []int {
 func (s *slice) snapshot(thread int) string {
 	s.snapshots[thread] = s.Snapshot()
 	items := []int{}
-	for _, v := range s.snapshots[thread].All() {
+	for _, v := range s.snapshots[thread].Items() {
 		items = append(items, v)
 	}
 	return fmt.Sprint(s.snapshots[thread].Version(), items)

@@ -223,14 +223,8 @@ type Snapshot[T any] struct {
 	version uint64
 }
 
-// Len returns the number of items.
-func (s Snapshot[T]) Len() int { return len(s.items) }
-
-// At returns the item at index i. It panics if i is out of range.
-func (s Snapshot[T]) At(i int) T { return s.items[i] }
-
-// All yields indices and items.
-func (s Snapshot[T]) All() iter.Seq2[int, T] { return slices.All(s.items) }
+// Items returns the contents, as Load did when the snapshot was taken.
+func (s Snapshot[T]) Items() []T { return s.items }
 
 // Version tells snapshots of one Slice apart: it starts at 0, and each change
 // makes it larger, an Append by the number of items and any other by 1.

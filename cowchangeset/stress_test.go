@@ -382,7 +382,7 @@ func TestStressSlice(t *testing.T) {
 						s.Update(func(old []*entry) []*entry { stumble(); return slices.Clone(old) })
 						updates.Add(1)
 					case 1:
-						if old := s.Snapshot(); s.CompareAndSwap(old, slices.Collect(iterValues(old))) {
+						if old := s.Snapshot(); s.CompareAndSwap(old, slices.Clone(old.Items())) {
 							updates.Add(1)
 						}
 					}
@@ -393,13 +393,13 @@ func TestStressSlice(t *testing.T) {
 			version, length := uint64(0), 0
 			for ; left.Load() > 0; stumble() {
 				snap := s.Snapshot()
-				if snap.Version() < version || snap.Len() < length {
-					t.Errorf("from version %d, length %d to %d, %d", version, length, snap.Version(), snap.Len())
+				if snap.Version() < version || len(snap.Items()) < length {
+					t.Errorf("from version %d, length %d to %d, %d", version, length, snap.Version(), len(snap.Items()))
 					return
 				}
-				version, length = snap.Version(), snap.Len()
+				version, length = snap.Version(), len(snap.Items())
 				var next [writers]int
-				for _, e := range snap.All() {
+				for _, e := range snap.Items() {
 					if e == nil || e.k != next[e.writer] {
 						t.Errorf("%v out of order", e)
 						return
@@ -409,18 +409,8 @@ func TestStressSlice(t *testing.T) {
 			}
 		})
 		crew.run()
-		if got, want := s.Snapshot(), writers*each; got.Len() != want || got.Version() != uint64(want)+uint64(updates.Load()) {
-			t.Fatalf("%d items, version %d, after %d appends and %d updates", got.Len(), got.Version(), want, updates.Load())
-		}
-	}
-}
-
-func iterValues[T any](s cowchangeset.Snapshot[T]) func(func(T) bool) {
-	return func(yield func(T) bool) {
-		for _, v := range s.All() {
-			if !yield(v) {
-				return
-			}
+		if got, want := s.Snapshot(), writers*each; len(got.Items()) != want || got.Version() != uint64(want)+uint64(updates.Load()) {
+			t.Fatalf("%d items, version %d, after %d appends and %d updates", len(got.Items()), got.Version(), want, updates.Load())
 		}
 	}
 }

@@ -179,7 +179,7 @@ func (w *sliceClient) snapshot() {
 	w.snap = w.slice.Snapshot()
 	to := w.Now()
 	e := sliceEvent{op: "Snapshot", version: int(w.snap.Version())}
-	for _, item := range w.snap.All() {
+	for _, item := range w.snap.Items() {
 		e.read += string([]byte{item})
 	}
 	w.AddSpan(0, from, to, e)

@@ -116,7 +116,7 @@ var (
 		c.Once("Snapshot", func() any {
 			s := c.Real.Snapshot()
 			c.Real.snapshots[c.Thread] = &s
-			return fmt.Sprint(s.Version(), itemsOf(s))
+			return fmt.Sprint(s.Version(), s.Items())
 		}, func(s *model.Slice, _ int) any { return fmt.Sprint(s.Version, s.Load()) })
 	}}
 
@@ -156,14 +156,6 @@ func sliceEdited(edit func()) (result string) {
 	}()
 	edit()
 	return "done"
-}
-
-func itemsOf(s cc.Snapshot[int]) []int {
-	items := []int{}
-	for _, v := range s.All() {
-		items = append(items, v)
-	}
-	return items
 }
 
 func (s *sharedSlice) keep(thread int, items []int) []int {

@@ -28,7 +28,7 @@ func FuzzSliceOps(f *testing.F) {
 			m.keep()
 		}
 		for _, k := range m.kept {
-			require.Equal(t, k.want, slices.Collect(values(k.snap)))
+			require.Equal(t, k.want, slices.Collect(slices.Values(k.snap.Items())))
 		}
 	})
 }
@@ -46,16 +46,6 @@ type sliceMachine struct {
 type keptSnapshot struct {
 	snap cc.Snapshot[int]
 	want []int
-}
-
-func values(s cc.Snapshot[int]) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for _, v := range s.All() {
-			if !yield(v) {
-				return
-			}
-		}
-	}
 }
 
 // fresh returns n new items, with room for as many.
@@ -178,7 +168,7 @@ func (m *sliceMachine) keep() {
 	snap := m.slice.Snapshot()
 	require.Equal(m.t, m.spec.Version, snap.Version())
 	for i, v := range m.slice.All() {
-		require.Equal(m.t, snap.At(i), v)
+		require.Equal(m.t, snap.Items()[i], v)
 	}
 	m.kept = append(m.kept, keptSnapshot{snap, slices.Collect(slices.Values(want))})
 }
