@@ -18,14 +18,15 @@ import (
 func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64, E] {
 	needContext(ctx, "Changeset.Follow")
 	return func(yield func(uint64, E) bool) {
+		fresh := func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.log.cut() // LP(Follow)
 			if m.unloaded() {
-				c.loop(ctx, m, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
+				c.loop(ctx, m, fresh)
 				return
 			}
-			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
+			p, more = p.walk(m.n, fresh)
 			if !more || m.final {
 				return
 			}
