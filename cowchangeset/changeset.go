@@ -36,10 +36,10 @@ type Changeset[E any] struct {
 // Receipt says where an entry went. Entries are ordered by Ordinal, and then by Seq, which
 // may skip numbers.
 //
-// No two entries of a tracker have the same receipt. With a Store, a receipt is final when
-// its Seq is below Changeset.Durable, as it is when Record has returned nil without
-// Config.Async. Until then a crash loses it with its entry, and another entry may get it
-// after Resume, unless the changeset that Resume leaves open is sealed.
+// No two entries of a tracker have the same receipt. With a Store, a crash loses receipts
+// with their entries unless their Seq is below Changeset.Durable, as it is when Record has
+// returned nil without Config.Async. After Resume, other entries may get lost receipts: if
+// that matters, Start first.
 type Receipt struct {
 	ChangesetID string
 	Ordinal     uint64 // the changeset's
@@ -139,8 +139,8 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 //
 // With a Store, Seal returns when that has the entries and knows of the seal, or with a
 // StoreError beside the Final: the changeset is sealed all the same, and another Seal
-// tells the store. Seal keeps entries that Resume has left in the store: if they cannot be
-// read, the Final has none.
+// tells the store. If Resume has left the entries in the Store, Seal reads and keeps them;
+// if that fails, the Final is empty.
 //
 // Seal is lock-free, and with a Store blocking on that. It takes effect when the seal bit
 // is set.
@@ -171,8 +171,8 @@ func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (Final[E], error) {
 	return Final[E]{c.log.decided.Load()}, nil
 }
 
-// Sealed returns a channel that is closed once the changeset is sealed. The first
-// operation that sees the seal closes it; that need not be the operation that sealed.
+// Sealed returns a channel that is closed once the changeset is sealed, by the first
+// operation that sees the seal.
 //
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing

@@ -22,7 +22,10 @@ type line[E any] struct {
 }
 
 // export writes a trail as lines of JSON.
-func export[E any](w io.Writer, trail cowchangeset.Trail[E]) error {
+func export[E any](ctx context.Context, w io.Writer, trail cowchangeset.Trail[E]) error {
+	if err := trail.Fetch(ctx); err != nil { // what Resume has left in the store, if there is one
+		return err
+	}
 	encoder := json.NewEncoder(w) // which writes a whole line or, if it cannot encode a value, nothing
 	for r, e := range trail.All() {
 		if err := encoder.Encode(line[E]{r.ChangesetID, r.Ordinal, r.Seq, e}); err != nil {
@@ -39,14 +42,14 @@ func Example_export() {
 		Table string         `json:"table"`
 		Keys  map[string]any `json:"keys"`
 	}
-	tracker := plans[row]()
-	tracker.Start(context.Background())
+	tracker, ctx := plans[row](), context.Background()
+	tracker.Start(ctx)
 	tracker.Record(row{"users", map[string]any{"id": int64(1<<53 + 1)}})
-	tracker.Start(context.Background())
+	tracker.Start(ctx)
 	tracker.Record(row{"orders", map[string]any{"id": uint64(1<<64 - 1)}})
 
 	var file bytes.Buffer // of a file, a bufio.Writer
-	if err := export(&file, tracker.Trail()); err != nil {
+	if err := export(ctx, &file, tracker.Trail()); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Print(file.String())

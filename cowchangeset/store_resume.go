@@ -11,9 +11,8 @@ import (
 // Start had failed. The latest changeset goes on if it was not sealed; those before it are
 // sealed.
 //
-// The Store must be a Loader, and no other tracker may use it. It is released if it is a
-// Claimer and Resume fails. Resume reads it on the caller's goroutine. It panics if ctx is
-// nil.
+// The Store must be a Loader, and no other tracker may use it. Resume reads it on the
+// caller's goroutine, and releases a Claimer if it fails. It panics if ctx is nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	needContext(ctx, "Resume")
 	loader, ok := config.Store.(Loader[E])

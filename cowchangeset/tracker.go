@@ -50,9 +50,8 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 }
 
 // Start begins a new changeset, which becomes the latest, and seals the one before it, in
-// one step. If ctx is done, or NewID or the Store fails, nothing changes. If the process
-// ends after a Start whose Store did its work and failed to report it, Resume has that
-// changeset. Start panics if ctx is nil.
+// one step. If ctx is done, or NewID or the Store fails, nothing changes. Start panics if
+// ctx is nil.
 //
 // Start is lock-free, and with a Store blocking on that. It takes effect when the
 // changeset before the new one is sealed or, if that was sealed already or there is none,
@@ -158,10 +157,10 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
-// RecordContext is Record for a caller that waits no longer than ctx. If ctx is done at
-// the beginning, it records nothing and returns the cause. If ctx ends while it waits for
-// the Store to get the entry, it returns a StoreError with Method "wait" beside the
-// receipt, and the store gets the entry later. RecordContext panics if ctx is nil.
+// RecordContext is Record for a caller that waits for the Store no longer than ctx lasts.
+// Then it returns a StoreError with Method "wait" beside the receipt, and the store gets
+// the entry later. If ctx is done beforehand, it records nothing and returns the cause. It
+// panics if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
 // It takes effect when the entry's slot is reserved.
@@ -200,8 +199,8 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 
 // RecordBatch adds es to the latest changeset, next to each other: all or none. An empty
 // batch changes nothing and returns the zero Receipt. RecordBatch panics if there are more
-// than 2^40 entries. Reading all the time beside a large batch makes it be written again
-// and again.
+// than 2^40 entries. Readers that cut all the time make it write a large batch several
+// times.
 //
 // RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when
 // the entries' slots are reserved.

@@ -36,8 +36,7 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	}
 }
 
-// Len returns the number of entries, in time in proportion to the number of changesets and
-// of the entries that no cut has seen.
+// Len returns the number of entries. It looks at each changeset.
 func (t Trail[E]) Len() int {
 	n := 0
 	for c := range t.changesets {
@@ -114,16 +113,16 @@ func (t *Tracker[E]) All() iter.Seq2[uint64, *Changeset[E]] {
 	}
 }
 
-// ByID returns the first changeset with that ID, and whether Prune has left one. It looks
-// at one changeset after the other: for many look-ups keep a map.
+// ByID returns the first changeset with that ID, and whether there is one. It looks at one
+// after the other: for many look-ups keep a map.
 //
 // ByID is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
 	return t.find(func(c *Changeset[E]) bool { return c.id == id }) // LP(ByID)
 }
 
-// ByOrdinal returns the changeset with that ordinal, and whether Prune has left it. It
-// takes a step for each one before it.
+// ByOrdinal returns the changeset with that ordinal, and whether there is one. It looks at
+// one after the other.
 //
 // ByOrdinal is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
@@ -131,10 +130,10 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 }
 
 // Pending yields the changesets that are sealed and neither applied nor aborted, in order:
-// those that a service goes on with after Resume.
+// the work of a service after Resume.
 //
 // Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and for
-// each changeset when that is seen not to be applied or aborted.
+// each changeset when its state is read.
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,14 +21,14 @@ func calls(seed uint64, n int, open Opener) error {
 	if err != nil {
 		return err
 	}
-	ended, cancel := atomics.WithCancel(background)
+	ended, cancel := atomics.WithCancel(context.Background())
 	cancel()
 	for i := range n {
 		call := randomCall(r, p)
 		if r.IntN(4) == 0 {
 			p.ctx = ended
 			call()
-			p.ctx = background
+			p.ctx = context.Background()
 		}
 		for range 1 + r.IntN(2) {
 			if err := call(); err != nil {

@@ -21,10 +21,8 @@ type pair struct {
 	last    string          // what was called
 }
 
-var background = context.Background()
-
 func newPair(open Opener) (*pair, error) {
-	p := &pair{open: open, model: model{first: 1}, ctx: background}
+	p := &pair{open: open, model: model{first: 1}, ctx: context.Background()}
 	return p, p.reopen()
 }
 
@@ -38,7 +36,7 @@ func (p *pair) reopen() (err error) {
 		return errors.New("the store is no Applier")
 	}
 	if c, ok := p.store.(cowchangeset.Claimer); ok {
-		return c.Claim(background)
+		return c.Claim(context.Background())
 	}
 	return nil
 }
@@ -117,7 +115,7 @@ func (p *pair) compare() error {
 
 // load returns what the store has, with the entries that Load leaves out.
 func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err error) {
-	for saved, err := range s.Load(background) {
+	for saved, err := range s.Load(context.Background()) {
 		if err != nil {
 			return nil, fmt.Errorf("Load: %w", err)
 		}
@@ -126,7 +124,7 @@ func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err 
 			if !ok || !saved.Aborted && saved.Applied != cowchangeset.AllApplied || len(saved.Entries) > 0 {
 				return nil, fmt.Errorf("Load leaves out entries of %+v", saved)
 			}
-			for e, err := range loader.LoadEntries(background, saved.ID) {
+			for e, err := range loader.LoadEntries(context.Background(), saved.ID) {
 				if err != nil {
 					return nil, fmt.Errorf("LoadEntries: %w", err)
 				}

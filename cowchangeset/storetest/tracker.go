@@ -22,7 +22,7 @@ func trackers(open Opener) error {
 		if err != nil {
 			return err
 		}
-		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s, PruneUnapplied: true})
+		tracker, err := cowchangeset.Resume(context.Background(), cowchangeset.Config[string]{Store: s, PruneUnapplied: true})
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func trackers(open Opener) error {
 			return fmt.Errorf("process %d begins with\n%v\nwant\n%v", process, now, before)
 		}
 		for n := range 4 {
-			if err := work(background, tracker, n); err != nil {
+			if err := work(context.Background(), tracker, n); err != nil {
 				return fmt.Errorf("process %d: %w", process, err)
 			}
 		}
@@ -39,7 +39,7 @@ func trackers(open Opener) error {
 				return err
 			}
 		}
-		if err := tracker.Flush(background); err != nil {
+		if err := tracker.Flush(context.Background()); err != nil {
 			return err
 		}
 		before = trailOf(tracker)
@@ -51,7 +51,7 @@ func trackers(open Opener) error {
 // store that forgets whole files.
 func prune(tracker *cowchangeset.Tracker[string], s cowchangeset.Loader[string]) error {
 	for n := range 70 {
-		if _, err := tracker.Start(background); err != nil {
+		if _, err := tracker.Start(context.Background()); err != nil {
 			return err
 		}
 		if _, err := tracker.Record(fmt.Sprint(n)); err != nil {
@@ -59,9 +59,9 @@ func prune(tracker *cowchangeset.Tracker[string], s cowchangeset.Loader[string])
 		}
 	}
 	forgotten := tracker.IDs()[0]
-	err := tracker.Flush(background)
+	err := tracker.Flush(context.Background())
 	tracker.Prune(3)
-	if err = errors.Join(err, tracker.Flush(background)); err != nil {
+	if err = errors.Join(err, tracker.Flush(context.Background())); err != nil {
 		return err
 	}
 	all, err := load(s)
@@ -72,7 +72,7 @@ func prune(tracker *cowchangeset.Tracker[string], s cowchangeset.Loader[string])
 		return fmt.Errorf("%d changesets remain of those that the tracker has forgotten all but 3", len(all))
 	}
 	if loader, ok := s.(cowchangeset.EntryLoader[string]); ok {
-		for _, err = range loader.LoadEntries(background, forgotten) {
+		for _, err = range loader.LoadEntries(context.Background(), forgotten) {
 		}
 		if err == nil {
 			return errors.New("LoadEntries of a changeset that was forgotten yields no error")
@@ -156,7 +156,7 @@ func claims(open Opener) error {
 	if !ok {
 		return nil
 	}
-	ended, cancel := atomics.WithCancel(background)
+	ended, cancel := atomics.WithCancel(context.Background())
 	cancel()
 	if c.Claim(ended) == nil {
 		c.Release()
@@ -169,10 +169,10 @@ func claims(open Opener) error {
 		return errors.New("two trackers have the store")
 	}
 	c.Release()
-	if _, err := cowchangeset.Resume(background, config); err != nil {
+	if _, err := cowchangeset.Resume(context.Background(), config); err != nil {
 		return fmt.Errorf("after Release: %w", err)
 	}
-	if c.Claim(background) == nil {
+	if c.Claim(context.Background()) == nil {
 		return errors.New("Claim of a claimed store succeeds")
 	}
 	return nil
