@@ -203,7 +203,7 @@ func (j *Journal[E]) Release() {
 // Identity is wait-free. It takes effect at once: it never changes.
 func (j *Journal[E]) Identity() string { return j.log.identity } // LP(Identity)
 
-// Hash returns the journal's last line and its hash. Verify checks later that the
+// Hash returns the journal's last line and its hash. reader.Verify checks later that the
 // lines up to there are unchanged.
 //
 // Hash is blocking: it waits for other calls that look at the journal's state. It takes

@@ -12,7 +12,7 @@ import (
 // Load yields the changesets that the journal has, and that were not pruned, when the
 // loop begins, in the order of their ordinals: those that are neither applied nor aborted
 // with their entries, and of all others what LoadEntries needs. If segments were lost, it
-// may begin behind changesets of which nothing is known; see Repair. If it fails, it
+// may begin behind changesets of which nothing is known; see package repair. If it fails, it
 // yields the error and ends: a *DecodeError for a value that cannot be decoded, a
 // *CorruptError for a file that is damaged, or the cause of ctx. It reads the parts of the
 // files that it needs. The entries of changesets that were open at the same time are in
@@ -29,7 +29,7 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 
 // LoadEntries yields the entries of a changeset that was not pruned when the loop begins.
 // If it fails, it yields the error and ends, as Load does; with ErrNotFound if there is no
-// such changeset. Entries that were in a segment that Repair has taken out are left out.
+// such changeset. Entries that were in a segment that a repair has taken out are left out.
 // LoadEntries panics if ctx is nil.
 //
 // LoadEntries is blocking: it waits for the files. It takes effect when the loop begins.
