@@ -21,7 +21,7 @@ import (
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
-	NeedContext(ctx, "Load")
+	needContext(ctx, "Load")
 	return chain.Loop(func(yield func(cowchangeset.Saved[E]) bool) error {
 		return read(ctx, &j.log, func(s *chain.State) []*chain.Changeset { return s.Kept() }, func(c chain.Changeset) bool { return !c.Finished() }, yield)
 	})
@@ -34,7 +34,7 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 //
 // LoadEntries is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[E], error] {
-	NeedContext(ctx, "LoadEntries")
+	needContext(ctx, "LoadEntries")
 	return chain.Loop(func(yield func(cowchangeset.Entry[E]) bool) error {
 		err := read(ctx, &j.log, func(s *chain.State) []*chain.Changeset {
 			if c := s.Find(id); c != nil {
