@@ -14,10 +14,10 @@ import (
 // with their entries, and of all others what LoadEntries needs. If segments were lost, it
 // may begin behind changesets of which nothing is known; see package repair. If it fails, it
 // yields the error and ends: a *DecodeError for a value that cannot be decoded, a
-// *CorruptError for a file that is damaged, or the cause of ctx. It reads the parts of the
-// files that it needs. The entries of changesets that were open at the same time are in
-// memory at the same time. Calls of other methods go on meanwhile, also from within the
-// loop. Load panics if ctx is nil.
+// *CorruptError for a file that is damaged, or the cause of ctx. It reads each
+// changeset by itself, from its start to its last entry: of those that were open at the same
+// time, it reads some lines more than once. Calls of other methods go on meanwhile, also from
+// within the loop. Load panics if ctx is nil.
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
