@@ -19,7 +19,7 @@ import (
 // Compress is blocking: it waits for the disk, and for another Compress. It takes effect
 // for each segment when the compressed file has its name.
 func (j *Journal[E]) Compress(ctx context.Context) error {
-	NeedContext(ctx, "Compress")
+	needContext(ctx, "Compress")
 	g := &j.log
 	g.compressing.Lock()
 	defer g.compressing.Unlock()

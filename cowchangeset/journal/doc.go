@@ -6,9 +6,9 @@
 //	j, err := journal.Open[Change]("changes", journal.Options{})
 //	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Change]{Store: j})
 //
-// A [Reader] reads a journal from elsewhere, also while it is written, and follows it.
-// [Verify] checks a journal, [Repair] takes damaged segments out, and the command in
-// cmd/journal does both for operators.
+// Package journal/reader reads a journal from elsewhere, also while it is written, follows
+// it, and verifies it. Package journal/repair takes damaged segments out. The command in
+// cmd/journal does all that for operators.
 //
 // # The files
 //
@@ -36,8 +36,8 @@
 // prev is the hash of the line before it: for the first one, 64 zeros. So a change of
 // any byte shows, except of the last newline, which Open puts back. Two changes show
 // only against a [Journal.Hash] that was kept elsewhere: lines that were cut off from
-// the end at a newline, and a chain that somebody has made anew. Verify and the command
-// check all that. Open checks the headers, the end of each segment, and the last one. The
+// the end at a newline, and a chain that somebody has made again. reader.Verify and the
+// command check all that. Open checks the headers, the end of each segment, and the last one. The
 // shell can check the chain:
 //
 //	n=0
@@ -85,19 +85,19 @@
 // Open cannot tell it from later damage to the file: it returns a [CorruptError].
 // Everything before its place is good. With SyncAlways, no call had returned nil for the
 // lines that a crash damaged. Whether to repair the journal is for a person to decide:
-// [Examine] says what [Repair] would do.
+// repair.Examine says what repair.Repair would do.
 //
 // # Damage
 //
-// Damage to a segment that has others behind it costs that segment. Repair takes it out,
+// Damage to a segment that has others behind it costs that segment. A repair takes it out,
 // and a line at the end of the journal says so, which is hashed as all lines are: nobody
-// takes a segment out unnoticed, and Verify reports the gap. Its entries are lost; how the
+// takes a segment out unnoticed, and reader.Verify reports the gap. Its entries are lost; how the
 // changesets were, the next segment says. Those with entries in it that are neither applied
 // nor aborted become aborted: they would be applied without them. If the segment is found
 // in a backup, put it back: its lines are read again.
 //
 // Damage to a segment that Open does not read shows when somebody reads its entries, or in
-// a Verify: run one now and then, as in a goroutine beside the open journal.
+// a reader.Verify: run one now and then, as in a goroutine beside the open journal.
 //
 // # Failures
 //

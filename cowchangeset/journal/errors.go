@@ -36,8 +36,8 @@ var (
 	ErrDropped = chain.ErrDropped
 )
 
-// NeedContext panics if a method is called with a nil context.
-func NeedContext(ctx context.Context, method string) {
+// needContext panics if a method is called with a nil context.
+func needContext(ctx context.Context, method string) {
 	if ctx == nil {
 		panic("journal: " + method + " called with a nil context")
 	}

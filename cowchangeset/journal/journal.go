@@ -51,7 +51,7 @@ func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 // Append is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchangeset.Entry[E]) error {
-	NeedContext(ctx, "Append")
+	needContext(ctx, "Append")
 	last, some, err := j.log.last(id)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (j *Journal[E]) Applied(ctx context.Context, id string, next uint64) error 
 
 // tell writes a line, if it says something new.
 func (j *Journal[E]) tell(ctx context.Context, method string, l *chain.Line) error {
-	NeedContext(ctx, method)
+	needContext(ctx, method)
 	return j.log.do(ctx, &call{line: l}) // LP(Start, Seal, Abort, Applied): in log.settle
 }
 
@@ -131,7 +131,7 @@ func (j *Journal[E]) tell(ctx context.Context, method string, l *chain.Line) err
 // Sync is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
 // It takes effect when fsync has returned.
 func (j *Journal[E]) Sync(ctx context.Context) error {
-	NeedContext(ctx, "Sync")
+	needContext(ctx, "Sync")
 	return j.log.do(ctx, &call{sync: true}) // LP(Sync): in log.settle
 }
 
@@ -169,7 +169,7 @@ func (j *Journal[E]) Validate(e E) error { // LP(Validate)
 // Claim is blocking: it waits for other calls that look at the journal's state. It
 // takes effect when the journal is seen to be claimed, or marked.
 func (j *Journal[E]) Claim(ctx context.Context) error {
-	NeedContext(ctx, "Claim")
+	needContext(ctx, "Claim")
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -204,7 +204,7 @@ func (j *Journal[E]) Release() {
 // Identity is wait-free. It takes effect at once: it never changes.
 func (j *Journal[E]) Identity() string { return j.log.identity } // LP(Identity)
 
-// Hash returns the journal's last line and its hash. Verify checks later that the
+// Hash returns the journal's last line and its hash. reader.Verify checks later that the
 // lines up to there are unchanged.
 //
 // Hash is blocking: it waits for other calls that look at the journal's state. It takes

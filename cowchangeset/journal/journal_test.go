@@ -37,7 +37,7 @@ func TestRoundTrip(t *testing.T) {
 	equal(t, load(t, j), all)
 	report, err := journaltest.Verify(m, journal.Anchor{})
 	must(t, err)
-	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.Text()), report.Hash+"\"}\n") {
+	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.Text()), report.Last.Hash+"\"}\n") {
 		t.Errorf("%+v", report)
 	}
 }

@@ -12,16 +12,16 @@ import (
 // Load yields the changesets that the journal has, and that were not pruned, when the
 // loop begins, in the order of their ordinals: those that are neither applied nor aborted
 // with their entries, and of all others what LoadEntries needs. If segments were lost, it
-// may begin behind changesets of which nothing is known; see Repair. If it fails, it
+// may begin behind changesets of which nothing is known; see package repair. If it fails, it
 // yields the error and ends: a *DecodeError for a value that cannot be decoded, a
-// *CorruptError for a file that is damaged, or the cause of ctx. It reads the parts of the
-// files that it needs. The entries of changesets that were open at the same time are in
-// memory at the same time. Calls of other methods go on meanwhile, also from within the
-// loop. Load panics if ctx is nil.
+// *CorruptError for a file that is damaged, or the cause of ctx. It reads each
+// changeset by itself, from its start to its last entry: of those that were open at the same
+// time, it reads some lines more than once. Calls of other methods go on meanwhile, also from
+// within the loop. Load panics if ctx is nil.
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
-	NeedContext(ctx, "Load")
+	needContext(ctx, "Load")
 	return chain.Loop(func(yield func(cowchangeset.Saved[E]) bool) error {
 		return read(ctx, &j.log, func(s *chain.State) []*chain.Changeset { return s.Kept() }, func(c chain.Changeset) bool { return !c.Finished() }, yield)
 	})
@@ -29,12 +29,12 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 
 // LoadEntries yields the entries of a changeset that was not pruned when the loop begins.
 // If it fails, it yields the error and ends, as Load does; with ErrNotFound if there is no
-// such changeset. Entries that were in a segment that Repair has taken out are left out.
+// such changeset. Entries that were in a segment that a repair has taken out are left out.
 // LoadEntries panics if ctx is nil.
 //
 // LoadEntries is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[E], error] {
-	NeedContext(ctx, "LoadEntries")
+	needContext(ctx, "LoadEntries")
 	return chain.Loop(func(yield func(cowchangeset.Entry[E]) bool) error {
 		err := read(ctx, &j.log, func(s *chain.State) []*chain.Changeset {
 			if c := s.Find(id); c != nil {

@@ -18,13 +18,13 @@ import (
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
 // parent directory must exist. Open reads and checks the last segment and the headers of
-// all others, which say what these have, and how they end; see Verify. It removes bytes
+// all others, which say what these have, and how they end; see reader.Verify. It removes bytes
 // after the last newline, as those of a write that was cut off; see Recovered. If anything
 // else that it reads is not as a journal has written it, Open returns a *CorruptError and
-// changes nothing; see Repair.
+// changes nothing; see package repair.
 //
 // Only the owner can read and write the files that Open makes. A later segment has the
-// mode and group of the one before it: so whoever is given one can read those to come.
+// mode, owner and group of the one before it: so whoever is given one can read those to come.
 //
 // Open returns ErrLocked if the journal is open, in this process or another one. It can
 // tell that on the BSDs, illumos, Linux and macOS, and not on all network file systems.
@@ -43,7 +43,7 @@ func Open[E any](path string, o Options) (*Journal[E], error) {
 	j := &Journal[E]{values: v}
 	err = j.log.openAt(path, o)
 	if corrupt := new(chain.CorruptError); errors.As(err, &corrupt) {
-		return nil, fmt.Errorf("%w (journal at %s): put %s back as it was, or see Repair", err, path, corrupt.File)
+		return nil, fmt.Errorf("%w (journal at %s): put %s back as it was, or see package repair", err, path, corrupt.File)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (journal at %s)", err, path)

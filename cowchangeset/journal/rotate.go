@@ -17,7 +17,7 @@ import (
 // Rotate is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // disk. It takes effect when the new segment has its name.
 func (j *Journal[E]) Rotate(ctx context.Context) error {
-	NeedContext(ctx, "Rotate")
+	needContext(ctx, "Rotate")
 	return j.log.do(ctx, &call{rotate: true}) // LP(Rotate): in log.rotate
 }
 

@@ -119,7 +119,7 @@ func ExampleOptions_upcast() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	saved, err := r.ChangesetAt(ctx, 1)
+	saved, err := r.Changeset(ctx, "plan-7")
 	fmt.Printf("%+v %v\n", saved.Entries[0].Value, err)
 	// Output: {Action:create bucket} <nil>
 }

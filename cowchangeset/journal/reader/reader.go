@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
-	"strconv"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -77,7 +76,7 @@ func (r *Reader[E]) look(since uint64) (*chain.View, error) {
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
 // the loop begins, in the order of their ordinals and with their entries. If segments were
-// lost, ordinals may be missing, and entries: see Repair. If it fails, it yields the error
+// lost, ordinals may be missing, and entries: see package repair. If it fails, it yields the error
 // and ends, as Journal.Load does; with ErrDropped if a prune overtakes the loop. It first
 // reads the last segment and the headers of all, and then each changeset before it yields
 // that. Changesets panics if ctx is nil.
@@ -94,29 +93,16 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 // Changeset is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Saved[E], error) {
 	needContext(ctx, "Changeset")
-	return r.one(ctx, strconv.Quote(id), func(c *chain.Changeset) bool { return c.ID == id })
-}
-
-// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads what
-// Changeset does. It panics if ctx is nil.
-//
-// ChangesetAt is blocking: it waits for the files. It takes effect at its beginning.
-func (r *Reader[E]) ChangesetAt(ctx context.Context, ordinal uint64) (cowchangeset.Saved[E], error) {
-	needContext(ctx, "ChangesetAt")
-	return r.one(ctx, fmt.Sprintf("ordinal %d", ordinal), func(c *chain.Changeset) bool { return c.Ordinal == ordinal })
-}
-
-// one returns the changeset that is wanted, or an error that says which one is not there.
-func (r *Reader[E]) one(ctx context.Context, which string, wanted func(*chain.Changeset) bool) (found cowchangeset.Saved[E], err error) {
-	err = r.load(ctx, wanted, func(s cowchangeset.Saved[E]) bool {
+	var found cowchangeset.Saved[E]
+	err := r.load(ctx, func(c *chain.Changeset) bool { return c.ID == id }, func(s cowchangeset.Saved[E]) bool {
 		found = s
 		return false
 	})
 	switch err {
 	case nil:
-		return found, fmt.Errorf("%w: %s", journal.ErrNotFound, which)
+		err = fmt.Errorf("%w: %q", journal.ErrNotFound, id)
 	case chain.ErrLeft:
-		return found, nil
+		err = nil
 	}
 	return found, err
 }
@@ -156,7 +142,7 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(*chain.Changeset) bool
 
 // pass yields the changesets that are wanted, as far as it gets.
 func (r *Reader[E]) pass(ctx context.Context, wanted func(*chain.Changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
-	v, err := r.look(0) // LP(Changesets, Changeset, ChangesetAt): when the files are open
+	v, err := r.look(0) // LP(Changesets, Changeset): when the files are open
 	if err != nil {
 		return err
 	}

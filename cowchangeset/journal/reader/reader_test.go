@@ -33,14 +33,11 @@ func TestReaderBeside(t *testing.T) {
 			got, err := r.Changeset(background, want.ID)
 			must(t, err)
 			equal(t, got, want)
-			got, err = r.ChangesetAt(background, want.Ordinal)
-			must(t, err)
-			equal(t, got, want)
 		}
 	}
 	must(t, j.Prune(background, 2))
 	equal(t, journaltest.Collect(t, r.Changesets(background)), unnamed(slices.Clone(all[1:])))
-	for _, err := range []error{journaltest.ErrorOf(r.Changeset(background, "A")), journaltest.ErrorOf(r.Changeset(background, "none")), journaltest.ErrorOf(r.ChangesetAt(background, 0)), journaltest.ErrorOf(r.ChangesetAt(background, 9))} {
+	for _, err := range []error{journaltest.ErrorOf(r.Changeset(background, "A")), journaltest.ErrorOf(r.Changeset(background, "none"))} {
 		if !errors.Is(err, journal.ErrNotFound) {
 			t.Error(err)
 		}
@@ -67,7 +64,7 @@ func TestChangesetDecodesItsOwn(t *testing.T) {
 	must(t, err)
 	equal(t, got, cowchangeset.Saved[int]{Header: header{ID: "B", Ordinal: 2, Previous: "A"}, Entries: journaltest.Entries(0, 7)})
 	var wrong *journal.DecodeError
-	if _, err := r.ChangesetAt(background, 1); !errors.As(err, &wrong) || wrong.ChangesetID != "A" || wrong.Line != 3 {
+	if _, err := r.Changeset(background, "A"); !errors.As(err, &wrong) || wrong.ChangesetID != "A" || wrong.Line != 3 {
 		t.Error(err)
 	}
 	if got, err := journaltest.CollectAll(r.Events(background, 0)); !errors.As(err, &wrong) || len(got) != 2 {
@@ -203,7 +200,7 @@ func TestOpenReader(t *testing.T) {
 
 	other, err := reader.Open[any](path, reader.Options{Identity: "other"})
 	must(t, err)
-	for _, err := range []error{journaltest.ErrorOf(journaltest.CollectAll(other.Changesets(background))), journaltest.ErrorOf(journaltest.CollectAll(other.Events(background, 0))), journaltest.ErrorOf(other.ChangesetAt(background, 1))} {
+	for _, err := range []error{journaltest.ErrorOf(journaltest.CollectAll(other.Changesets(background))), journaltest.ErrorOf(journaltest.CollectAll(other.Events(background, 0))), journaltest.ErrorOf(other.Changeset(background, "A"))} {
 		if err == nil || !strings.Contains(err.Error(), `and not "other"`) {
 			t.Error(err)
 		}
@@ -235,16 +232,15 @@ func TestReaderLoops(t *testing.T) {
 			equal(t, err, errBoom)
 		}
 	}
-	for _, err := range []error{journaltest.ErrorOf(r.ChangesetAt(ctx, 2)), journaltest.ErrorOf(journaltest.CollectAll(r.Events(ctx, 0))), journaltest.ErrorOf(journaltest.CollectAll(r.Follow(ctx, 0)))} {
+	for _, err := range []error{journaltest.ErrorOf(r.Changeset(ctx, "A")), journaltest.ErrorOf(journaltest.CollectAll(r.Events(ctx, 0))), journaltest.ErrorOf(journaltest.CollectAll(r.Follow(ctx, 0)))} {
 		equal(t, err, errBoom)
 	}
 	for what, f := range map[string]func(){
-		"Changesets":  func() { r.Changesets(noContext) },
-		"Changeset":   func() { r.Changeset(noContext, "") },
-		"ChangesetAt": func() { r.ChangesetAt(noContext, 1) },
-		"Events":      func() { r.Events(noContext, 0) },
-		"Follow":      func() { r.Follow(noContext, 0) },
-		"negative":    func() { r.Events(background, -1) },
+		"Changesets": func() { r.Changesets(noContext) },
+		"Changeset":  func() { r.Changeset(noContext, "") },
+		"Events":     func() { r.Events(noContext, 0) },
+		"Follow":     func() { r.Follow(noContext, 0) },
+		"negative":   func() { r.Events(background, -1) },
 	} {
 		func() {
 			defer func() {

@@ -105,7 +105,7 @@ func TestStressReaders(t *testing.T) {
 	passes := 0
 	readers.Go(func() {
 		for ctx.Err() == nil {
-			before := uint64(0)
+			before, last := uint64(0), ""
 			for s, err := range r.Changesets(background) {
 				if err != nil {
 					t.Error(err)
@@ -120,10 +120,10 @@ func TestStressReaders(t *testing.T) {
 						t.Errorf("%+v", s)
 					}
 				}
-				before = s.Ordinal
+				before, last = s.Ordinal, s.ID
 			}
 			passes++
-			if _, err := r.ChangesetAt(background, before); err != nil && !errors.Is(err, journal.ErrNotFound) {
+			if _, err := r.Changeset(background, last); err != nil && !errors.Is(err, journal.ErrNotFound) {
 				t.Error(err)
 			}
 			if _, err := reader.Verify(path, journal.Anchor{}); err != nil {

@@ -11,10 +11,9 @@ import (
 
 // Report is what Verify has found. It has the fields Journal (its identity), Segments,
 // Lines (the headers of segments are some of them), Changesets (those that were not pruned),
-// Entries (also those of changesets that were pruned and whose lines are there), Bytes, Torn
+// Pending (those of them that are neither applied nor aborted), Entries (also those of changesets that were pruned and whose lines are there), Bytes, Torn
 // (how many bytes are at the end, after the last line: Open would remove them), Last (the
-// last line), Hash (of that line; 64 zeros if there is none) and Gaps (the segments that were
-// taken out, and that are not back).
+// Anchor of the last line) and Gaps (the segments that were taken out, and that are not back).
 type Report = chain.Report
 
 // Verify reads all of the journal at path, which others may have open, and checks it. Open
@@ -23,7 +22,7 @@ type Report = chain.Report
 // returns a *CorruptError for the first damage, with a report of the lines before it, or
 // an error of the disk.
 //
-// Two journals with the same Hash have the same lines. Keep the Hash elsewhere to detect
+// Two journals with the same Last have the same lines. Keep it elsewhere to detect
 // that somebody has changed lines and made their hashes anew: the chain by itself cannot
 // show that. Unless since is the zero Anchor, the journal must have its line and hash:
 // then all lines up to there are as they were. It is enough if the first segment begins

@@ -161,7 +161,7 @@ func TestChangedFilesOnDisk(t *testing.T) {
 				if errors.Is(err, os.ErrNotExist) {
 					t.Error(err)
 				}
-			} else if err == nil || !strings.Contains(err.Error(), "put "+name+" back as it was, or see Repair") || !strings.Contains(err.Error(), path) {
+			} else if err == nil || !strings.Contains(err.Error(), "put "+name+" back as it was, or see package repair") || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err == nil {

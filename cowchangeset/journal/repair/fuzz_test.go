@@ -124,9 +124,6 @@ func tryRead(t *testing.T, from byte, texts ...[]byte) {
 		got, err := r.Changeset(background, s.ID)
 		must(t, err)
 		equal(t, got, s)
-		got, err = r.ChangesetAt(background, s.Ordinal)
-		must(t, err)
-		equal(t, got, s)
 	}
 	cut, err := repair.RepairOn(m)
 	must(t, err)

@@ -109,9 +109,9 @@ type plan struct {
 
 // repair returns the Repaired that it has made, with names for paths.
 //
-// First the last segment is replaced by what is left of it and lines that say what is missing.
-// Then the files are set aside of which they say it. What is behind the new last line does not
-// continue it, so that the journal is damaged until it has gone.
+// First the last segment that is left is replaced, by what is left of it and lines that say what
+// is missing. Until the other files are set aside, Open or Verify finds damage in them: those
+// behind the new last line do not continue it.
 func repair(f folder.Folder) (Repaired, error) {
 	p, err := examine(f)
 	if err != nil || p.Damage == nil {

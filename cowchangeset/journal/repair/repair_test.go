@@ -191,11 +191,13 @@ func TestRepairStops(t *testing.T) {
 	}
 	line, header := damaged(whole, 1, len(whole.Segment(1).Data)-50), damaged(whole, 2, 50)
 	end, last := damaged(whole, 3, len(whole.Segment(3).Data)-50), damaged(whole, 3, 50)
+	both, three := damaged(damaged(whole, 3, 50), 2, len(whole.Segment(2).Data)-50), damaged(damaged(whole, 3, 50), 1, len(whole.Segment(1).Data)-50)
 	want := map[string][]saved{
+		"the end and what follows": gone(both.Clone()), "a line and the last header": gone(three.Clone()),
 		"a line": gone(line.Clone()), "a header": gone(header.Clone()), "the prune": afterPrune,
 		"the end": states[len(states)-2], "the last header": states[len(states)-7],
 	}
-	for what, bad := range map[string]*memory{"a line": line, "a header": header, "the end": end, "the last header": last, "the prune": pruned} {
+	for what, bad := range map[string]*memory{"the end and what follows": both, "a line and the last header": three, "a line": line, "a header": header, "the end": end, "the last header": last, "the prune": pruned} {
 		for steps := 0; ; steps++ {
 			m := bad.Clone()
 			n := 0

@@ -39,7 +39,6 @@ type entry struct {
 func cat(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := newFlags("cat")
 	id := flags.String("id", "", "")
-	ordinal := flags.Uint64("ordinal", 0, "")
 	after := flags.Int("after", 0, "")
 	follow := flags.Bool("f", false, "")
 	path, err := parse(flags, args)
@@ -48,8 +47,7 @@ func cat(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	one := given["id"] || given["ordinal"]
-	if given["id"] && given["ordinal"] || one && (*follow || given["after"]) || *after < 0 {
+	if given["id"] && (*follow || given["after"]) || *after < 0 {
 		return fmt.Errorf("%w: these flags do not go together", errUsage)
 	}
 	r, err := open(path)
@@ -59,13 +57,8 @@ func cat(ctx context.Context, args []string, stdout io.Writer) error {
 	buf := bufio.NewWriter(stdout)
 	out := json.NewEncoder(buf)
 	out.SetEscapeHTML(false)
-	if one {
-		var s cowchangeset.Saved[json.RawMessage]
-		if given["id"] {
-			s, err = r.Changeset(ctx, *id)
-		} else {
-			s, err = r.ChangesetAt(ctx, *ordinal)
-		}
+	if given["id"] {
+		s, err := r.Changeset(ctx, *id)
 		for _, e := range entriesOf(s.Entries) {
 			err = errors.Join(err, out.Encode(e))
 		}

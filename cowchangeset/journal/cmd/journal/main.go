@@ -27,24 +27,23 @@ func main() {
 const usage = `Usage:
 
 	journal verify [-from LINE:HASH] PATH
-	journal cat [-id ID | -ordinal N] [-after LINE] [-f] PATH
-	journal stat PATH
+	journal cat [-id ID] [-after LINE] [-f] PATH
 	journal repair [-n | -undo] PATH
 
 PATH is the directory of a journal. All but repair only read it, also while it
 is written.
 
-	verify  checks all lines. With -from, the journal must have that line with
-	        that hash: what it had then is as it was.
-	cat     prints lines as JSON, one for each: what happened. With -id or
-	        -ordinal, it prints the entries of one changeset. With -after, it
-	        begins behind a line. With -f, it goes on with what comes, which may
-	        not be synced yet, until it is interrupted.
-	stat    says what there is: segments, lines, changesets, and the last line
-	        for a later verify -from.
+	verify  checks all lines, and says what there is, up to the first damage:
+	        segments, lines, changesets, and the last line for a later -from.
+	        With -from, the journal must have that line with that hash: what it
+	        had then is as it was.
+	cat     prints lines as JSON, one for each: what happened. With -id, it
+	        prints the entries of one changeset. With -after, it begins behind a
+	        line. With -f, it goes on with what comes, which may not be synced
+	        yet, until it is interrupted.
 	repair  takes damaged segments out, and says so in the journal; from the
-	        last one, it moves all from the first damaged line on to a file
-	        beside the segments. It says what goes. With -n, it says what it
+	        last one, it cuts all from the first damaged line on. What it takes
+	        out or changes is kept beside the segments. With -n, it says what it
 	        would do, and does nothing. With -undo, it takes the last repair
 	        back, if nothing was written since. Nobody may have the journal open.
 
@@ -78,8 +77,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = verify(args, stdout)
 	case "cat":
 		err = cat(ctx, args, stdout)
-	case "stat":
-		err = stat(ctx, args, stdout)
 	case "repair":
 		err = doRepair(args, stdout)
 	case "-h", "-help", "--help", "help":
@@ -144,17 +141,31 @@ func verify(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := reader.Verify(path, since)
+	r, damage := reader.Verify(path, since)
+	if codeOf(damage) == exitFailed {
+		return damage
+	}
+	print := func(name string, value any) {
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "%-12s%v\n", name, value)
+		}
+	}
+	print("identity", r.Journal)
+	print("segments", r.Segments)
+	print("lines", r.Lines)
+	print("bytes", r.Bytes)
+	print("torn", r.Torn)
+	print("changesets", r.Changesets)
+	print("pending", r.Pending)
+	print("entries", r.Entries)
+	for _, g := range r.Gaps {
+		print("taken out", fmt.Sprintf("segment %d: %s", g.Segment, g.Reason))
+	}
+	print("last", r.Last)
 	if err != nil {
 		return err
 	}
-	for _, g := range r.Gaps {
-		if _, err := fmt.Fprintf(stdout, "segment %d was taken out: %s\n", g.Segment, g.Reason); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(stdout, "sound up to %v\n", r.Last)
-	return err
+	return damage
 }
 
 var (

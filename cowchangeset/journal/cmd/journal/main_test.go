@@ -97,11 +97,11 @@ func TestSound(t *testing.T) {
 	last := j.Hash()
 	identity := j.Identity()
 	for _, c := range []call{
-		{args: "verify PATH", out: []string{"sound up to " + last.String()}},
+		{args: "verify PATH", out: []string{"last        " + last.String()}},
 		{args: "verify -from " + last.String() + " PATH"},
-		{args: "stat PATH", out: []string{
-			"identity    " + identity, "segments    2\n", "lines       11\n", "changesets  3\n", "  open      1\n", "  sealed    0\n",
-			"  applied   1\n", "  aborted   1\n", "entries     2\n", "last        " + last.String(),
+		{args: "verify PATH", out: []string{
+			"identity    " + identity, "segments    2\n", "lines       11\n", "changesets  3\n", "pending     1\n",
+			"entries     2\n", "torn        0\n",
 		}},
 		{args: "cat PATH", out: []string{
 			`{"line":1,"kind":"rotated","segment":1,"journal":"` + identity, `{"line":2,"kind":"started","id":"A","ordinal":1,`,
@@ -114,9 +114,8 @@ func TestSound(t *testing.T) {
 		c.check(t, path)
 	}
 	for args, want := range map[string]string{
-		"cat -id A PATH":      "{\"seq\":0,\"value\":{\"a\":\"<1>\"}}\n{\"seq\":3,\"value\":null}\n",
-		"cat -ordinal 1 PATH": "{\"seq\":0,\"value\":{\"a\":\"<1>\"}}\n{\"seq\":3,\"value\":null}\n",
-		"cat -id B PATH":      "",
+		"cat -id A PATH": "{\"seq\":0,\"value\":{\"a\":\"<1>\"}}\n{\"seq\":3,\"value\":null}\n",
+		"cat -id B PATH": "",
 	} {
 		if got := (call{args: args}).check(t, path); got != want {
 			t.Errorf("%s: %s", args, got)
@@ -145,12 +144,12 @@ func TestDamaged(t *testing.T) {
 	corrupt := []string{"corrupt at line 11"}
 	for _, c := range []call{
 		{args: "verify PATH", code: exitDamaged, errors: corrupt},
-		{args: "stat PATH", code: exitDamaged, errors: corrupt, out: []string{"lines       10\n"}},
+		{args: "verify PATH", code: exitDamaged, errors: corrupt, out: []string{"lines       10\n"}},
 		{args: "cat PATH", code: exitDamaged, errors: corrupt, out: []string{`"line":10,`}},
 		{args: "cat -id A PATH", code: exitDamaged, errors: corrupt},
 		{args: "repair PATH", code: exitDamaged, out: append(corrupt, "0000000002.journal.10-"+before[:8]+".damaged")},
 		{args: "repair PATH", out: []string{"nothing was taken out"}},
-		{args: "verify PATH", out: []string{"sound up to 10:"}},
+		{args: "verify PATH", out: []string{"last        10:"}},
 	} {
 		c.check(t, path)
 	}
@@ -163,7 +162,7 @@ func TestDamaged(t *testing.T) {
 		{args: "repair -n PATH", code: exitDamaged, out: out},
 		{args: "verify PATH", code: exitDamaged, errors: out[:1]},
 		{args: "repair PATH", code: exitDamaged, out: out},
-		{args: "verify PATH", out: []string{"segment 1 was taken out", "sound up to 11:"}},
+		{args: "verify PATH", out: []string{"taken out   segment 1: ", "last        11:"}},
 		{args: "cat -after 10 PATH", out: []string{`"kind":"lost"`, `"segment":1`, `"reason":"`}},
 		{args: "repair -n -undo PATH", code: exitUsage, errors: []string{"do not go together"}},
 		{args: "repair -undo PATH", out: []string{"as it was before"}},
@@ -183,17 +182,14 @@ func TestNotRead(t *testing.T) {
 		{args: "look PATH", code: exitUsage, errors: []string{`no command "look"`}},
 		{args: "verify", code: exitUsage, errors: []string{"0 paths"}},
 		{args: "verify PATH PATH", code: exitUsage, errors: []string{"2 paths"}},
-		{args: "stat -x PATH", code: exitUsage, errors: []string{"-x"}},
+		{args: "verify -x PATH", code: exitUsage, errors: []string{"-x"}},
 		{args: "verify -from 1 PATH", code: exitUsage, errors: []string{"64 hexadecimal digits"}},
-		{args: "cat -id A -ordinal 1 PATH", code: exitUsage, errors: []string{"do not go together"}},
 		{args: "cat -id A -f PATH", code: exitUsage, errors: []string{"do not go together"}},
 		{args: "cat -after -1 PATH", code: exitUsage, errors: []string{"do not go together"}},
 		{args: "verify PATH/none", code: exitFailed, errors: []string{"none"}},
-		{args: "stat PATH/none", code: exitFailed, errors: []string{"none"}},
 		{args: "cat PATH/none", code: exitFailed, errors: []string{"none"}},
 		{args: "repair PATH/none", code: exitFailed, errors: []string{"none"}},
 		{args: "cat -id none PATH", code: exitFailed, errors: []string{`no such changeset: "none"`}},
-		{args: "cat -ordinal 0 PATH", code: exitFailed, errors: []string{"ordinal 0"}},
 		{args: "cat -id A PATH", code: exitFailed, errors: []string{"no such changeset"}},
 		{args: "cat -after 1 PATH", code: exitFailed, errors: []string{"dropped"}},
 		{args: "verify -from 2:" + strings.Repeat("0", 64) + " PATH", code: exitFailed, errors: []string{"dropped"}},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/folder"
 )
 
@@ -19,26 +20,20 @@ type lines struct {
 	Files []Segment
 	Live  bool // somebody may write the last one
 
-	At   int         // the segment that is read
-	File folder.File // which is that, or nil
+	decodes bool // values are decoded afterwards
 
-	place, end int64  // up to where the segment was read, and is to be
-	buf        []byte // what was read
-	taken      int    // how much of it was returned
-	seen       int    // how much has no newline behind that
-	err        error  // what comes behind it: io.EOF, or an error of the file
-
-	parser parser
-	number int    // of the last line; 0 before the first
-	hash   Digest // of that
+	At     int         // the segment that is read
+	File   folder.File // which is that, or nil
+	blocks *blocks
+	block  *block // is being read, or nil
 }
-
-// blockSize is how much of a file is read at once, at most.
-const blockSize = 128 << 10
 
 // Open goes on in segment i from a byte on, up to another. The line before that has a number
 // and a hash; 0 means that the line tells them.
-func (r *lines) Open(i int, place, end int64, number int, hash Digest) error {
+func (r *lines) Open(i int, from, to int64, number int, hash Digest) error {
+	if r.blocks != nil {
+		r.blocks.close()
+	}
 	if r.File == nil || r.At != i {
 		r.Close()
 		f, err := r.From.Open(r.Files[i].Name())
@@ -47,76 +42,95 @@ func (r *lines) Open(i int, place, end int64, number int, hash Digest) error {
 		}
 		r.At, r.File = i, f
 	}
-	r.place, r.end, r.number, r.hash = place, end, number, hash
-	r.buf, r.taken, r.seen, r.err = r.buf[:0], 0, 0, nil
+	part := &part{r.File, r.Files[i].Name(), from, to, r.Live && i == len(r.Files)-1}
+	r.blocks, r.block = &blocks{r: part, size: int(min(blockSize, max(1, to-from))), number: number, hash: hash}, nil
+	r.blocks.parser.decodes = r.decodes
 	return nil
+}
+
+// next returns the next line of the segment or, at its end, the bytes that are no line,
+// with io.EOF.
+func (r *lines) next() (c *checked, rest []byte, err error) {
+	for r.block == nil || len(r.block.lines) == 0 {
+		if r.block != nil && r.block.err != nil {
+			return nil, r.block.rest, r.block.err
+		}
+		r.block = r.blocks.take(r.block)
+	}
+	c = &r.block.lines[0]
+	r.block.lines = r.block.lines[1:]
+	return c, nil, nil
 }
 
 // Close closes the segment that is open.
 func (r *lines) Close() {
 	if r.File != nil {
+		r.blocks.close()
 		r.File.Close()
 		r.File = nil
 	}
 }
 
-// next reads the next line of the segment into c. At the end of the segment, it returns the
-// bytes that are no line, with io.EOF. What it returns is good until the next call.
-func (r *lines) next(c *checked) (rest []byte, err error) {
-	for {
-		text := r.buf[r.taken:]
-		if n := bytes.IndexByte(text[r.seen:], '\n'); n >= 0 {
-			n += r.seen
-			r.taken, r.seen = r.taken+n+1, 0
-			r.check(c, text[:n])
-			return nil, nil
-		}
-		if r.seen = len(text); r.err != nil {
-			return text, r.err
-		}
-		r.fill()
-	}
+// A part reads a segment from a place to an end.
+type part struct {
+	file    folder.File
+	name    string
+	at, end int64
+	live    bool
 }
 
-// fill reads a block.
-func (r *lines) fill() {
-	if r.taken > 0 {
-		r.buf = append(r.buf[:0], r.buf[r.taken:]...)
-		r.taken = 0
-	}
-	size := int(min(blockSize, r.end-r.place))
-	if size <= 0 {
-		r.err = io.EOF
-		return
-	}
-	from := len(r.buf)
-	r.buf = slices.Grow(r.buf, size)[:from+size]
-	n, err := r.File.ReadAt(r.buf[from:], r.place)
-	r.buf, r.place = r.buf[:from+n], r.place+int64(n)
+func (p *part) Read(b []byte) (int, error) {
+	n, err := p.file.ReadAt(b[:min(int64(len(b)), max(0, p.end-p.at))], p.at)
+	p.at += int64(n)
 	switch {
-	case n > 0: // the next call returns the error
-	case errors.Is(err, io.EOF) && r.Live && r.At == len(r.Files)-1: // its writer has removed the remains of a failed write
-		r.err = io.EOF
+	case n > 0:
+		return n, nil
+	case p.at >= p.end || errors.Is(err, io.EOF) && p.live: // its writer has removed the remains of a failed write
+		return 0, io.EOF
 	case errors.Is(err, io.EOF):
-		r.err = fmt.Errorf("%s is shorter than it was: %w", r.Files[r.At].Name(), io.ErrUnexpectedEOF)
-	default:
-		r.err = err
+		err = fmt.Errorf("%s is shorter than it was: %w", p.name, io.ErrUnexpectedEOF)
 	}
+	return 0, err
 }
 
-// check makes c of the text of a line.
-func (r *lines) check(c *checked, text []byte) {
-	*c = checked{}
-	if c.body, c.hash, c.why = cutHash(text); c.why != "" {
-		return
+// Ends reports whether a line with a hash ends at a place of a segment.
+func Ends(f folder.File, offset int64, hash Digest) (bool, error) {
+	end := append(hash[:], lineEnd+"\n"...)
+	if offset < int64(len(end)) {
+		return false, nil
 	}
-	if c.number, c.prev = r.number+1, r.hash; r.number == 0 {
-		c.number, c.prev = beginning(c.body)
+	text := make([]byte, len(end))
+	_, err := f.ReadAt(text, offset-int64(len(text)))
+	if errors.Is(err, io.EOF) { // it is the end of the file, or that has become shorter just now
+		err = nil
 	}
-	r.parser.values = r.parser.values[:0]
-	if c.why = r.parser.parse(&c.Line, c.body, c.number, c.prev); c.why == "" {
-		r.number, r.hash = c.number, c.hash
-	}
+	return string(text) == string(end), err
+}
+
+// blocks reads lines, checks their hashes and parses them, many at a time: while the
+// caller uses one block, a goroutine fills the next. The goroutine ends with the block.
+type blocks struct {
+	r    io.Reader
+	size int    // how much is read at once
+	next *block // is being filled, or is full; nil before the first
+
+	// Only fill uses these.
+	rest   []byte // read, and no whole line yet
+	err    error  // of r
+	parser parser
+	number int    // of the last line; 0 before the first
+	hash   Digest // of that
+}
+
+// A block is some lines.
+type block struct {
+	buf    []byte // where they are
+	values []entry
+	all    []checked
+	lines  []checked // those that were not taken yet
+	rest   []byte    // after the last newline; set with err
+	err    error     // what comes after the lines: io.EOF, or an error of the reader
+	full   atomics.Event
 }
 
 // A checked line is one that was looked at by itself.
@@ -134,6 +148,92 @@ func (c *checked) length() int64 {
 	return int64(len(c.body) + len(hashKey) + len(c.hash) + len(lineEnd) + 1)
 }
 
+// blockSize is how much of a file is read at once, at most: handing over a block takes no
+// time beside hashing it.
+const blockSize = 128 << 10
+
+// take returns the next block. Last is the one before it, which the caller does not
+// need any more, or nil. Only from the second on, blocks are read ahead: often one is
+// enough.
+func (b *blocks) take(last *block) *block {
+	if last == nil {
+		last = new(block)
+		b.fill(last)
+		return last
+	}
+	if b.next == nil {
+		b.next = new(block)
+		b.begin(nil)
+	}
+	now := b.next
+	now.full.Wait()
+	b.next = last
+	b.begin(now.err)
+	return now
+}
+
+// begin has the next block filled, unless there is none.
+func (b *blocks) begin(err error) {
+	to := b.next
+	if to.full = atomics.MakeEvent(); err != nil {
+		to.full.Fire()
+		return
+	}
+	atomics.Go(func() {
+		b.fill(to)
+		to.full.Fire()
+	})
+}
+
+// close waits for a read that is under way.
+func (b *blocks) close() {
+	if b.next != nil {
+		b.next.full.Wait()
+	}
+}
+
+// fill reads until there is a line, or the end. No other goroutine uses the block, or
+// the fields of b for fill, until it returns.
+func (b *blocks) fill(to *block) {
+	to.buf = append(to.buf[:0], b.rest...)
+	to.all, to.rest, to.err = to.all[:0], nil, nil
+	end := 0 // of the last line
+	for end == 0 && b.err == nil {
+		to.buf = slices.Grow(to.buf, b.size)
+		from := len(to.buf)
+		n, err := b.r.Read(to.buf[from:cap(to.buf)])
+		to.buf, b.err = to.buf[:from+n], err
+		if i := bytes.LastIndexByte(to.buf[from:], '\n'); i >= 0 {
+			end = from + i + 1
+		}
+	}
+	b.rest = append(b.rest[:0], to.buf[end:]...)
+	b.parser.values = to.values[:0]
+	for text := to.buf[:end]; len(text) > 0; {
+		n := bytes.IndexByte(text, '\n')
+		to.all = append(to.all, checked{})
+		b.check(&to.all[len(to.all)-1], text[:n])
+		text = text[n+1:]
+	}
+	to.lines, to.values = to.all, b.parser.values
+	if b.err != nil {
+		to.rest, to.err = b.rest, b.err
+	}
+}
+
+// check makes c of the text of a line.
+func (b *blocks) check(c *checked, text []byte) {
+	if c.body, c.hash, c.why = cutHash(text); c.why != "" {
+		return
+	}
+	if c.number, c.prev = b.number+1, b.hash; b.number == 0 {
+		c.number, c.prev = beginning(c.body)
+	}
+	if c.why = b.parser.parse(&c.Line, c.body, c.number, c.prev); c.why == "" {
+		b.number, b.hash = c.number, c.hash
+	}
+}
+
 // beginning returns the number of a line and the hash of the line before it, as the line
 // gives them: that before it is not there to compare.
 func beginning(body []byte) (number int, prev Digest) {
@@ -147,20 +247,6 @@ func beginning(body []byte) (number int, prev Digest) {
 		return number, prev
 	}
 	return 1, NoHash()
-}
-
-// Ends reports whether a line with a hash ends at a place of a segment.
-func Ends(f folder.File, offset int64, hash Digest) (bool, error) {
-	end := append(hash[:], lineEnd+"\n"...)
-	if offset < int64(len(end)) {
-		return false, nil
-	}
-	text := make([]byte, len(end))
-	_, err := f.ReadAt(text, offset-int64(len(text)))
-	if errors.Is(err, io.EOF) { // it is the end of the file, or that has become shorter just now
-		err = nil
-	}
-	return string(text) == string(end), err
 }
 
 // List returns what segmentsOf does for the names in a folder, with the sizes of the

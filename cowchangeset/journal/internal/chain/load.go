@@ -59,7 +59,6 @@ func CutOf(path string, f Source, upcast func(Value) (json.RawMessage, error), s
 type loader[E any] struct {
 	Cut
 	lines
-	line    checked
 	at      place // up to where lines were read
 	number  int   // of the last line; 0 if any may follow
 	hash    Digest
@@ -69,8 +68,7 @@ type loader[E any] struct {
 // Load yields the changesets of a cut, the wanted ones with entries. It reads each of these
 // by itself, from its start to its last entry.
 func Load[E any](ctx context.Context, c Cut, wanted func(Changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
-	l := &loader[E]{Cut: c, lines: lines{From: c.from, Files: c.files}, decoder: Decoder[E]{Upcast: c.upcast}}
-	l.parser.decodes = true
+	l := &loader[E]{Cut: c, lines: lines{From: c.from, Files: c.files, decodes: true}, decoder: Decoder[E]{Upcast: c.upcast}}
 	defer l.Close()
 	for _, k := range c.list {
 		if ctx.Err() != nil {
@@ -152,21 +150,22 @@ func (l *loader[E]) segment(ctx context.Context, i int, end int64, id string, al
 		return nil, l.corrupt("the segment is missing")
 	}
 	for err == nil && ctx.Err() == nil {
-		var rest []byte
-		rest, err = l.next(&l.line)
+		line, rest, failed := l.next()
+		err = failed
 		last := err == io.EOF
 		switch {
 		case err == nil:
 		case last && len(rest) == 0:
 			return all, nil
 		case last && i == len(l.Files)-1: // perhaps a line without a newline
-			l.check(&l.line, rest)
+			line = new(checked)
+			l.blocks.check(line, rest)
 		case last || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, l.corrupt("the journal ends here, and did not")
 		default:
 			return nil, fmt.Errorf("journal: reading line %d: %w", l.number+1, err)
 		}
-		if all, err = l.take(id, all); last || err != nil {
+		if all, err = l.take(line, id, all); last || err != nil {
 			return all, err
 		}
 	}
@@ -176,9 +175,8 @@ func (l *loader[E]) segment(ctx context.Context, i int, end int64, id string, al
 	return nil, context.Cause(ctx)
 }
 
-// take appends the entries of the line that was read, if they are of a changeset.
-func (l *loader[E]) take(id string, all []cowchangeset.Entry[E]) (_ []cowchangeset.Entry[E], err error) {
-	c := &l.line
+// take appends the entries of a line, if they are of a changeset.
+func (l *loader[E]) take(c *checked, id string, all []cowchangeset.Entry[E]) (_ []cowchangeset.Entry[E], err error) {
 	why := c.why
 	switch {
 	case why != "":

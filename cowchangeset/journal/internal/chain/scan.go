@@ -19,7 +19,6 @@ type Scanner struct {
 	After int  // but all of those with later lines; 0: of none
 	Waits bool // the bytes behind the last newline may be part of a write
 
-	line    checked // that was read last
 	State   *State
 	entries int
 	Number  int    // of the last line
@@ -63,11 +62,11 @@ func (s *Scanner) Next() (*Line, error) {
 			}
 			continue
 		}
-		rest, err := s.lines.next(&s.line)
+		c, rest, err := s.lines.next()
 		last := s.At+1 == len(s.Files)
 		switch {
 		case err == nil:
-			return s.take(&s.line)
+			return s.take(c)
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, s.corrupt("the file is shorter than it was")
 		case err != io.EOF:
@@ -257,8 +256,9 @@ func (s *Scanner) complete(rest []byte) (*Line, error) {
 	if len(rest) > n+1 {
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
-	s.check(&s.line, rest[:n])
-	l, err := s.take(&s.line)
+	c := new(checked)
+	s.blocks.check(c, rest[:n])
+	l, err := s.take(c)
 	if err == nil {
 		s.Torn, s.Fixed = int64(len(rest)-n), true
 	}

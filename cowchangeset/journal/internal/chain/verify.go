@@ -11,12 +11,12 @@ type Report struct {
 	Segments   int
 	Lines      int // the headers of segments are some of them
 	Changesets int // those that were not pruned
+	Pending    int // those of them that are neither applied nor aborted
 	Entries    int // also those of changesets that were pruned and whose lines are there
 	Bytes      int64
-	Torn       int64  // at the end, after the last line: Open would remove them
-	Hash       string // of the last line, in hexadecimal; 64 zeros if there is none
-	Last       Anchor // the same, with its number
-	Gaps       []Gap  // the segments that Repair has taken out, and that are not back
+	Torn       int64 // at the end, after the last line: Open would remove them
+	Last       Anchor
+	Gaps       []Gap // the segments that Repair has taken out, and that are not back
 }
 
 // Gap is a damaged segment that Repair has taken out of a journal.
@@ -35,7 +35,14 @@ func (s *Scanner) report() Report {
 			gaps = append(gaps, g)
 		}
 	}
+	pending := 0
+	for _, c := range s.State.List {
+		if !c.Finished() {
+			pending++
+		}
+	}
 	return Report{
+		Pending:    pending,
 		Gaps:       gaps,
 		Journal:    s.State.Journal,
 		Lines:      s.Read,
@@ -43,7 +50,6 @@ func (s *Scanner) report() Report {
 		Entries:    s.entries,
 		Bytes:      s.bytes,
 		Torn:       s.Torn,
-		Hash:       s.Hash.String(),
 		Last:       s.Last(),
 		Segments:   s.headers,
 	}
