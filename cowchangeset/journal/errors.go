@@ -13,7 +13,7 @@ var (
 	ErrClosed = errors.New("journal: closed")
 
 	// ErrLocked: this or another process has the journal open.
-	ErrLocked = errors.New("journal: in use")
+	ErrLocked = chain.ErrLocked
 
 	// ErrClaimed: a tracker uses the journal already.
 	ErrClaimed = errors.New("journal: a tracker uses it already")

@@ -61,12 +61,9 @@ func (g *log) openAt(path string, o Options) error {
 	if err != nil {
 		return err
 	}
-	l, err := d.Lock(chain.LockName)
-	if errors.Is(err, folder.ErrLocked) {
-		return ErrLocked
-	}
+	l, err := chain.Lock(d)
 	if err != nil {
-		return fmt.Errorf("journal: %w", err)
+		return err
 	}
 	if err := g.read(l, l, o); err != nil {
 		l.Close()

@@ -78,12 +78,9 @@ func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, 
 	if files, _, _ := chain.SegmentsIn(names); len(files) == 0 { // it leaves no lock where there is none
 		return c, chain.ErrNoSegments
 	}
-	l, err := d.Lock(chain.LockName)
-	if errors.Is(err, folder.ErrLocked) {
-		return c, journal.ErrLocked
-	}
+	l, err := chain.Lock(d)
 	if err != nil {
-		return c, fmt.Errorf("journal: %w", err)
+		return c, err
 	}
 	defer l.Close()
 	c, err = do(folder.Gzip{Folder: l})

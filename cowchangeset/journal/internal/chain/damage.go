@@ -6,6 +6,9 @@ import (
 	"io/fs"
 )
 
+// ErrLocked: this or another process has the journal open.
+var ErrLocked = errors.New("journal: in use")
+
 // ErrNotFound: the journal has no such changeset, or it was pruned.
 var ErrNotFound = errors.New("journal: no such changeset")
 

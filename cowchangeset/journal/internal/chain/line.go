@@ -1,3 +1,8 @@
+// Package chain reads and writes the lines of journals, and keeps what they add up to.
+//
+// A Line is encoded and parsed in one form. A State is the sum of lines, and says which may
+// come next. A Scanner reads segments line by line into a State; Load reads the entries of
+// changesets; a View is segments that others may be writing.
 package chain
 
 import (
@@ -274,6 +279,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// OutOfOrder says that an entry comes too late.
 func OutOfOrder(seq, last uint64) string {
 	return fmt.Sprintf("seq %d comes after seq %d", seq, last)
 }

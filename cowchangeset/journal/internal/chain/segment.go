@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,9 +28,22 @@ const (
 	ReserveName = "reserve" // of a file that a Prune on a full disk removes first
 )
 
+// Lock locks the directory of a journal.
+func Lock(d folder.Directory) (*folder.Locked, error) {
+	l, err := d.Lock(LockName)
+	switch {
+	case errors.Is(err, folder.ErrLocked):
+		return nil, ErrLocked
+	case err != nil:
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return l, nil
+}
+
 // FileName returns the name of a segment. Names sort as the numbers do.
 func FileName(number uint64) string { return fmt.Sprintf("%010d%s", number, Suffix) }
 
+// Name returns the name of the segment's file.
 func (s Segment) Name() string { return FileName(s.Number) }
 
 // SegmentsIn returns the segments among names, which are sorted, the names of files that

@@ -78,6 +78,7 @@ func (c *Changeset) in(segment uint64) bool {
 	return c.Count > 0 && c.From.Segment <= segment && segment <= c.to.Segment
 }
 
+// NewState returns the state before the first line.
 func NewState() *State { return &State{byID: map[string]*Changeset{}, first: 1} }
 
 // Draft returns a state that begins as s is. It is good while s does not change.

@@ -46,6 +46,7 @@ type kept struct{ folder.File }
 
 func (kept) Close() error { return nil }
 
+// Open opens a segment of the view, or returns ErrVanished.
 func (v *View) Open(name string) (folder.File, error) {
 	for i, f := range v.open {
 		if v.Files[i].Name() == name {
@@ -59,6 +60,7 @@ func (v *View) Open(name string) (folder.File, error) {
 	return f, err
 }
 
+// Close closes the files that the view has open.
 func (v *View) Close() {
 	for _, f := range v.open {
 		f.Close()

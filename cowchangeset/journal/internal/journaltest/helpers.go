@@ -99,7 +99,7 @@ type Step struct {
 	Then func([]Saved) []Saved
 }
 
-// Start and the following make steps.
+// Start is the step that starts a changeset.
 func Start(id string, ordinal uint64, previous string) Step {
 	h := Header{ID: id, Ordinal: ordinal, Previous: previous}
 	return Step{fmt.Sprintf("start %q %d", id, ordinal),
@@ -110,12 +110,14 @@ func Start(id string, ordinal uint64, previous string) Step {
 		}}
 }
 
+// Add is the step that appends entries.
 func Add(id string, entries ...Entry) Step {
 	return Step{fmt.Sprintf("append %q", id),
 		func(j *journal.Journal[any]) error { return j.Append(Background, id, entries) },
 		at(id, func(s *Saved) { s.Entries = slices.Concat(s.Entries, entries) })}
 }
 
+// Seal is the step that seals.
 func Seal(id string, n int, last uint64) Step {
 	return Step{fmt.Sprintf("seal %q", id),
 		func(j *journal.Journal[any]) error {
@@ -124,18 +126,21 @@ func Seal(id string, n int, last uint64) Step {
 		at(id, func(s *Saved) { s.Sealed = true })}
 }
 
+// Abort is the step that aborts.
 func Abort(id, reason string) Step {
 	return Step{fmt.Sprintf("abort %q", id),
 		func(j *journal.Journal[any]) error { return j.Abort(Background, id, reason) },
 		at(id, func(s *Saved) { s.Aborted, s.Reason = true, reason })}
 }
 
+// Applied is the step that says how far a changeset is applied.
 func Applied(id string, next uint64) Step {
 	return Step{fmt.Sprintf("applied %q %d", id, next),
 		func(j *journal.Journal[any]) error { return j.Applied(Background, id, next) },
 		at(id, func(s *Saved) { s.Applied = next })}
 }
 
+// Prune is the step that prunes.
 func Prune(before uint64) Step {
 	return Step{fmt.Sprintf("prune %d", before),
 		func(j *journal.Journal[any]) error { return j.Prune(Background, before) },
