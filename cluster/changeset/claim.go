@@ -16,16 +16,13 @@ import (
 // trail: its later calls that write fail with ErrFenced, also those that are under way. A
 // process that was killed needs no Release. Claim reads one message.
 //
-// Claim is blocking: it waits for the stream's leader, at most for Options.ClaimTimeout, or
-// until ctx ends. It takes effect when its message is committed. If it fails, others may
+// Claim is blocking: it waits for the stream's leader until ctx ends. It takes effect when its message is committed. If it fails, others may
 // have lost the trail nevertheless. It panics if ctx is nil.
 func (s *Store[E]) Claim(ctx context.Context) error {
 	needContext(ctx, "Store.Claim")
 	if s.claimed.Load() {
 		return ErrClaimed
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.claimTimeout)
-	defer cancel()
 	if err := s.lock(ctx); err != nil {
 		return failed("Claim", err)
 	}
@@ -48,7 +45,7 @@ func (t *trail) claim(ctx context.Context) error {
 	for late := 0; ; {
 		at, err := t.end(ctx)
 		if err == nil {
-			m := &message{subject: subject, record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder, Previous: at.token}}
+			m := &message{subject: subject, record: record{Line: at.line + 1, Kind: Claimed, Holder: t.holder, Previous: at.token}}
 			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
 				t.state, t.fenced, t.purged = nil, nil, 0
@@ -78,7 +75,7 @@ func (t *trail) claim(ctx context.Context) error {
 // follow it. A writer that is faster than this Store would keep its claims out for good. The
 // wish has the subject of the claim, so that one that arrives late does not fence that.
 func (t *trail) wish(ctx context.Context, subject string) {
-	text, err := json.Marshal(record{Op: opWish, Holder: t.holder})
+	text, err := json.Marshal(record{Kind: wish, Holder: t.holder})
 	if err != nil || !t.js.Conn().IsConnected() {
 		return
 	}
@@ -99,7 +96,7 @@ func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
 		}
 		cancel()
 		if err == nil || final(err) {
-			return is != nil && is.subject == m.subject && is.Op == m.Op
+			return is != nil && is.subject == m.subject && is.Kind == m.Kind
 		}
 		_ = pause(ctx, retryPause)
 	}
@@ -114,7 +111,7 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	if err != nil || there.existing == 0 {
 		return place{seq: there.last}, err
 	}
-	m, err := t.latest(bounded, there, func(m *message) bool { return m.Op != opWish })
+	m, err := t.latest(bounded, there, func(m *message) bool { return m.Kind != wish })
 	switch {
 	case err != nil:
 		return place{}, err

@@ -60,6 +60,5 @@
 //
 // A call is one message, or no message if it says nothing new. A Store has no goroutine,
 // and about 200 bytes and the ID in memory for each changeset that was not pruned. Load
-// reads the whole stream, twice if that has more than 8 MiB of entries, and has no more of
-// them in memory than that and a changeset or two.
+// reads the whole stream once, and has its entries in memory, encoded, until it has yielded them.
 package changeset

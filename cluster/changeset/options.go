@@ -26,27 +26,9 @@ type Options[E any] struct {
 	// AckWait is how long a message waits for its acknowledgement before it is sent
 	// again, under the same ID; and any other request for its answer. Zero means a second.
 	AckWait time.Duration
-
-	// ClaimTimeout bounds a Claim. Zero means 30 seconds.
-	ClaimTimeout time.Duration
-
-	// MinReplicas is the least number of replicas of the stream that Open accepts. Zero
-	// means 1. A stream with one replica is gone with its server.
-	MinReplicas int
-
-	// AllowMemory makes Open accept a stream in memory.
-	AllowMemory bool
-
-	// AllowDiscard makes Open accept a stream that drops its oldest messages, by limits
-	// with DiscardOld or by MaxAge. Load fails when it has dropped some.
-	AllowDiscard bool
 }
 
-// Defaults of Options.
-const (
-	defaultAckWait      = time.Second
-	defaultClaimTimeout = 30 * time.Second
-)
+const defaultAckWait = time.Second
 
 // validate returns an error that names the setting at fault.
 func (o Options[E]) validate() error {
@@ -59,10 +41,6 @@ func (o Options[E]) validate() error {
 		return fmt.Errorf("changeset: Options.Holder %q: must be UTF-8, at most %d bytes", o.Holder, maxID)
 	case o.AckWait < 0:
 		return fmt.Errorf("changeset: Options.AckWait %v: must not be negative", o.AckWait)
-	case o.ClaimTimeout < 0:
-		return fmt.Errorf("changeset: Options.ClaimTimeout %v: must not be negative", o.ClaimTimeout)
-	case o.MinReplicas < 0:
-		return fmt.Errorf("changeset: Options.MinReplicas %d: must not be negative", o.MinReplicas)
 	}
 	return nil
 }

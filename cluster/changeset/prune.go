@@ -29,7 +29,7 @@ func (s *Store[E]) Prune(ctx context.Context, before uint64) error {
 		if keep <= at.first {
 			return nil, nil, nil
 		}
-		return &record{Op: opPrune, Next: keep}, nil, nil
+		return &record{Kind: Pruned, Next: keep}, nil, nil
 	})
 	if err != nil {
 		return err

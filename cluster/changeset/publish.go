@@ -18,27 +18,17 @@ func (t *trail) headroom(record []byte) int {
 	return len(record) + len(t.place.token) + len(t.name) + 384
 }
 
-// errSmaller: the server takes smaller messages than it did.
-var errSmaller = errors.New("changeset: messages must be smaller")
-
 // publishAll publishes a record, in parts if necessary, and changes the state.
 func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
-	limit := t.limit()
 	r.Line, r.Part, r.Parts = t.place.line+1, 1<<20, 1<<20 // so that the numbers have as many digits as they may get
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	size := limit - t.headroom(text)
-	if size <= 0 { // or perhaps no longer
-		_, _, err := t.info(ctx)
-		if err == nil {
-			limit = t.limit()
-			size = limit - t.headroom(text)
-		}
-	}
+	size := t.limit() - t.headroom(text)
 	if size <= 0 {
-		return fmt.Errorf("%w: messages of at most %d bytes are too small", ErrStream, limit)
+		_, _, _ = t.info(ctx) // the next call has the limit of now
+		return fmt.Errorf("%w: messages are too short for a record", ErrStream)
 	}
 	r.Part, r.Parts = 0, 0
 	if len(body) > size {
@@ -54,8 +44,8 @@ func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
 		r.Line = t.place.line + 1
 		m := &message{subject: t.place.token, record: *r, data: chunk}
 		if err := t.publish(ctx, m, t.place); err != nil {
-			if t.shrunk(ctx, err, limit) {
-				return errSmaller
+			if errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) {
+				_, _, _ = t.info(ctx) // the next call makes shorter messages
 			}
 			return err
 		}
@@ -75,15 +65,6 @@ func (t *trail) limit() int {
 		limit = min(limit, m)
 	}
 	return limit
-}
-
-// shrunk reports whether a message has failed because the limit is lower than it was.
-func (t *trail) shrunk(ctx context.Context, err error, limit int) bool {
-	if errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) {
-		_, _, err = t.info(ctx) // which looks at the stream's limit
-		return err == nil && t.limit() < limit
-	}
-	return errors.Is(err, nats.ErrMaxPayload) && t.limit() < limit
 }
 
 // advance changes the state by a message that the stream has behind place.

@@ -36,10 +36,8 @@ var errEnough = errors.New("changeset: enough")
 //
 // All messages that it yields are committed. Each one has all before it in the stream,
 // but for those that were removed.
-//
-// If headers is set, messages come without data, unless they are the reason of an abort.
-func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn func(*message) error) error {
-	r := &reading{stream: s, after: after, upTo: upTo, headers: headers}
+func (s *stream) read(ctx context.Context, after, upTo uint64, fn func(*message) error) error {
+	r := &reading{stream: s, after: after, upTo: upTo}
 	defer r.drop()
 	var last error
 	for {
@@ -75,10 +73,8 @@ func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn 
 // reading is a read that is under way.
 type reading struct {
 	*stream
-	after     uint64           // the sequence of the last message that fn got
-	upTo      uint64           // that of the last message that fn wants; 0: there is none
-	headers   bool             // messages come without data
-	at        jetstream.Stream // of which whole gets messages; nil: it was not needed
+	after     uint64 // the sequence of the last message that fn got
+	upTo      uint64 // that of the last message that fn wants; 0: there is none
 	consumer  jetstream.Consumer
 	delivered uint64    // messages that consumer has delivered
 	behind    time.Time // since when the stream has ended before after; zero: it does not
@@ -123,11 +119,6 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 			return errors.New("changeset: a message was lost on the way, or repeated") // as when a fetch ends before it comes
 		}
 		m, err := parse(meta.Sequence.Stream, raw.Subject(), raw.Headers(), raw.Data())
-		if err == nil && r.headers && m.Op == opAbort {
-			if m, err = r.whole(bounded, m.seq); err != nil {
-				return err
-			}
-		}
 		if err == nil {
 			err = fn(m)
 		}
@@ -145,18 +136,6 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		return err
 	}
 	return r.silent(ctx)
-}
-
-// whole gets a message with its data.
-func (r *reading) whole(ctx context.Context, seq uint64) (*message, error) {
-	if r.at == nil {
-		_, at, err := r.info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r.at = at
-	}
-	return r.get(ctx, r.at, seq)
 }
 
 // one gets the next message without a consumer, once: it may be one that none delivers,
@@ -193,7 +172,6 @@ func (r *reading) consume(ctx context.Context) error {
 		OptStartSeq:       r.after + 1,
 		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: inactive,
-		HeadersOnly:       r.headers,
 		Replicas:          1,
 		MemoryStorage:     true,
 	}

@@ -2,7 +2,6 @@ package changeset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -21,8 +20,7 @@ type Reader[E any] struct {
 }
 
 // OpenReader returns a Reader of the trail in a stream. It uses only the options Stream,
-// Codec, AckWait, MinReplicas, AllowMemory and AllowDiscard, and fails as Open does. It panics if
-// ctx or js is nil.
+// Codec and AckWait, and fails as Open does. It panics if ctx or js is nil.
 //
 // OpenReader is blocking: it waits for the servers.
 func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*Reader[E], error) {
@@ -41,7 +39,7 @@ func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]
 }
 
 // Changesets yields the changesets that were not pruned when the loop begins, as
-// Store.Load does, or ErrPruned if they are while it runs. It panics if ctx is nil.
+// Store.Load does. It panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the servers. It takes effect when it asks for the
 // last sequence. A leader that is cut off from the others may answer that, with old
@@ -54,9 +52,7 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
 			return
 		}
-		if err := yieldAll(ctx, r.stream, r.values, at, yield); err != errEnough {
-			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
-		}
+		yieldAll(r.values, at, yield)
 	}
 }
 
@@ -84,33 +80,6 @@ type Position struct {
 	Sequence uint64 `json:"sequence"` // of the event's last message in the stream
 	Line     uint64 `json:"line"`     // of that message in the trail
 	Token    string `json:"token"`    // of the claim that it belongs to
-}
-
-// Kind says which call an Event comes from.
-type Kind uint8
-
-const (
-	Claimed  Kind = iota + 1 // Store.Claim
-	Started                  // Store.Start
-	Appended                 // Store.Append
-	Sealed                   // Store.Seal
-	Aborted                  // Store.Abort
-	Applied                  // Store.Applied
-	Pruned                   // Store.Prune
-)
-
-// ops are the ops of the constants above, and names what String returns.
-var (
-	ops   = [...]op{opEpoch, opStart, opAppend, opSeal, opAbort, opApplied, opPrune}
-	names = [...]string{"claimed", "started", "appended", "sealed", "aborted", "applied", "pruned"}
-)
-
-// String returns the constant's name in lower case.
-func (k Kind) String() string {
-	if k < Claimed || k > Pruned {
-		return fmt.Sprintf("Kind(%d)", uint8(k))
-	}
-	return names[k-Claimed]
 }
 
 // Follow yields the events behind a position, in the order of the trail, without gaps and
@@ -151,7 +120,7 @@ func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
 		if err != nil {
 			return err
 		}
-		m, err := r.latest(ctx, there, func(m *message) bool { return m.Op != opWish && m.Part == m.Parts })
+		m, err := r.latest(ctx, there, func(m *message) bool { return m.Kind != wish && m.Part == m.Parts })
 		if err == nil && m != nil {
 			at = Position{m.seq, m.Line, m.subject[len(r.prefix):]}
 		}
@@ -166,19 +135,19 @@ func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
 // follow yields the events behind at. Its state has no changesets: what a record says
 // about one is not checked again.
 func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
-	return r.read(ctx, at.seq, 0, false, func(m *message) error {
-		if m.Op == opWish {
+	return r.read(ctx, at.seq, 0, func(m *message) error {
+		if m.Kind == wish {
 			at.seq, at.parts = m.seq, nil
 			return nil
 		}
 		switch gap := at.line != 0 && m.Line != at.line+1; {
-		case gap && m.Line > at.line+1 && m.Op == opStart:
+		case gap && m.Line > at.line+1 && m.Kind == Started:
 			return fmt.Errorf("%w: message %d follows %d", ErrPruned, m.seq, at.seq)
 		case gap && m.Line > at.line+1:
 			return corrupt(m, "line %d follows line %d", m.Line, at.line)
-		case gap, m.Op != opEpoch && at.token != "" && m.subject != r.prefix+at.token, m.Op == opEpoch && at.token != "" && m.Previous != at.token:
+		case gap, m.Kind != Claimed && at.token != "" && m.subject != r.prefix+at.token, m.Kind == Claimed && at.token != "" && m.Previous != at.token:
 			return fmt.Errorf("%w: message %d is line %d of %q, after line %d of %q", ErrRewound, m.seq, m.Line, m.subject, at.line, at.token)
-		case at.line == 0 && m.Line != 1 && m.Op != opStart:
+		case at.line == 0 && m.Line != 1 && m.Kind != Started:
 			return corrupt(m, "the beginning of the trail is lost")
 		}
 		e, parts, err := at.join(m)
@@ -202,29 +171,24 @@ func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], 
 
 // event returns the event of a record.
 func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
-	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Ordinal: e.Ordinal, Holder: e.Holder}
-	for i, o := range ops {
-		if o == e.Op {
-			v.Kind = Claimed + Kind(i)
-		}
-	}
+	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Kind: e.Kind, Ordinal: e.Ordinal, Holder: e.Holder}
 	var err error
-	switch e.Op {
-	case opStart:
+	switch e.Kind {
+	case Started:
 		v.Previous = e.Previous
-	case opAppend:
+	case Appended:
 		v.Entries, err = decodeAll(r.values, e, nil)
-	case opSeal:
+	case Sealed:
 		v.Manifest = cowchangeset.Manifest{Len: e.Len, Last: e.Last}
-	case opAbort:
+	case Aborted:
 		v.Reason = string(e.body)
-	case opApplied:
+	case Applied:
 		v.Next = e.Next
-	case opPrune:
+	case Pruned:
 		v.Before = e.Next
-	}
-	if v.Kind == 0 {
-		err = errors.New("changeset: unknown op " + string(e.Op))
+	case Claimed:
+	default:
+		err = fmt.Errorf("changeset: unknown kind %q: a later version has written it", e.Kind)
 	}
 	return v, err
 }

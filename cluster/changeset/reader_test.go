@@ -56,7 +56,7 @@ func TestFollow(t *testing.T) {
 	all := follow(t, r, changeset.Position{}, 10)
 	var kinds []string
 	for _, e := range all {
-		kinds = append(kinds, e.Kind.String())
+		kinds = append(kinds, string(e.Kind))
 	}
 	require.Equal(t, strings.Fields("claimed started appended appended sealed applied started started appended aborted"), kinds)
 	require.Equal(t, "me", all[0].Holder)
@@ -67,7 +67,6 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, "a", all[7].Previous)
 	require.Equal(t, "because", all[9].Reason)
 	require.Equal(t, uint64(1), all[9].Ordinal)
-	require.Equal(t, "Kind(0)", changeset.Kind(0).String())
 
 	for i, e := range all {
 		text, err := json.Marshal(e.Position)
@@ -251,7 +250,7 @@ func TestEnd(t *testing.T) {
 		_, err := js.PublishMsg(background, m)
 		require.NoError(t, err)
 	}
-	publish("wish", `{"op":"wish"}`)
+	publish("wish", `{"kind":"wish"}`)
 	require.Zero(t, end())
 	s := open(t, js, name)
 	require.NoError(t, s.Claim(background))
@@ -261,14 +260,14 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, follow(t, r, changeset.Position{}, i+2)[i+1].Position, end())
 	}
 	last := end()
-	publish("wish", `{"op":"wish"}`)
+	publish("wish", `{"kind":"wish"}`)
 	at, err := js.Stream(background, name)
 	require.NoError(t, err)
 	require.NoError(t, at.DeleteMsg(background, last.Sequence+1))
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":1,"parts":3}`, last.Line+1))
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":2,"parts":3}`, last.Line+2))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":1,"parts":3}`, last.Line+1))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":2,"parts":3}`, last.Line+2))
 	require.Equal(t, last, end())
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":3,"parts":3}`, last.Line+3))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":3,"parts":3}`, last.Line+3))
 	require.Equal(t, last.Sequence+4, end().Sequence)
 
 	ctx, cancel := context.WithCancel(background)
@@ -293,7 +292,7 @@ func TestEndBeforeParts(t *testing.T) {
 	const parts = 2000
 	for i := range parts {
 		_, err := js.PublishMsgAsync(&nats.Msg{Subject: name + "." + last.Token, Header: nats.Header{"Changeset-Record": {
-			fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":%d,"parts":%d}`, i+2, i+1, parts+1)}}})
+			fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":%d,"parts":%d}`, i+2, i+1, parts+1)}}})
 		require.NoError(t, err)
 	}
 	<-js.PublishAsyncComplete()

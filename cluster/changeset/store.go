@@ -1,7 +1,6 @@
 package changeset
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -51,7 +50,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 		return nil, failed("Open", err)
 	}
 	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
-	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
+	s.stream, s.holder = at, o.Holder
 	s.turn = make(chan struct{}, 1)
 	return s, nil
 }
@@ -86,7 +85,7 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 		case h.Previous != previous:
 			return nil, nil, conflict(h.ID, "the changeset before it is %q, and not %q", previous, h.Previous)
 		}
-		return &record{Op: opStart, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
+		return &record{Kind: Started, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
 	})
 }
 
@@ -140,7 +139,7 @@ func (t *trail) append(ctx context.Context, id string, entries []entry, size int
 		for _, e := range fresh {
 			body = appendEntry(body, e)
 		}
-		return &record{Op: opAppend, Ordinal: c.Ordinal, ID: id, Len: len(fresh), First: fresh[0].seq, Last: fresh[len(fresh)-1].seq}, body, nil
+		return &record{Kind: Appended, Ordinal: c.Ordinal, ID: id, Len: len(fresh), First: fresh[0].seq, Last: fresh[len(fresh)-1].seq}, body, nil
 	})
 }
 
@@ -157,7 +156,7 @@ func (s *Store[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest)
 		if c.sealed {
 			return nil, nil, nil
 		}
-		return &record{Op: opSeal, Len: m.Len, Last: m.Last}, nil, nil
+		return &record{Kind: Sealed, Len: m.Len, Last: m.Last}, nil, nil
 	})
 }
 
@@ -177,7 +176,7 @@ func (s *Store[E]) Abort(ctx context.Context, id, reason string) error {
 		case c.aborted:
 			return nil, nil, nil
 		}
-		return &record{Op: opAbort}, []byte(reason), nil
+		return &record{Kind: Aborted}, []byte(reason), nil
 	})
 }
 
@@ -194,7 +193,7 @@ func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
 		case next <= c.applied:
 			return nil, nil, nil
 		}
-		return &record{Op: opApplied, Next: next}, nil, nil
+		return &record{Kind: Applied, Next: next}, nil, nil
 	})
 }
 
@@ -230,10 +229,8 @@ func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
 // a claim it has everything that was acknowledged to any Store before the last message of
 // this one, which is its claim at least; or it fails with ErrFenced if a later one has
-// pruned some of that, and with ErrPruned if this one has while the loop runs. It keeps at
-// most 8 MiB of encoded entries in memory, and those of the changesets that were open
-// beside the one that it yields: a longer trail is read twice, the first time without
-// entries. It panics if ctx is nil.
+// pruned some of that. It has the encoded entries of all changesets in memory, until it
+// yields them. It panics if ctx is nil.
 //
 // Load is blocking: it waits for the servers. It takes effect when a loop begins.
 func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -244,8 +241,6 @@ func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], er
 			yield(cowchangeset.Saved[E]{}, failed("Load", err))
 			return
 		}
-		if err := yieldAll(ctx, s.stream, s.values, at, yield); err != errEnough {
-			yield(cowchangeset.Saved[E]{}, failed("Load", s.lost(ctx, err)))
-		}
+		yieldAll(s.values, at, yield)
 	}
 }

@@ -30,14 +30,8 @@ func StreamConfig(name string, replicas int) jetstream.StreamConfig {
 	}
 }
 
-// limits are the options that the settings of a stream are checked against.
-type limits struct {
-	minReplicas               int
-	allowMemory, allowDiscard bool
-}
-
 // check returns an ErrStream that names the setting at fault.
-func (l limits) check(c jetstream.StreamConfig) error {
+func check(c jetstream.StreamConfig) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %q has %s", ErrStream, c.Name, fmt.Sprintf(format, args...))
 	}
@@ -64,12 +58,10 @@ func (l limits) check(c jetstream.StreamConfig) error {
 		return bad("ConsumerLimits.InactiveThreshold %v: must be at least %v, or none", c.ConsumerLimits.InactiveThreshold, inactive)
 	case c.PersistMode == jetstream.AsyncPersistMode:
 		return bad("an asynchronous PersistMode: it acknowledges what is in no file")
-	case c.Storage != jetstream.FileStorage && !l.allowMemory:
-		return bad("storage %v: must be %v, or Options.AllowMemory set", c.Storage, jetstream.FileStorage)
-	case c.Replicas < l.minReplicas:
-		return bad("%d replicas: must have %d, as Options.MinReplicas says", c.Replicas, l.minReplicas)
-	case discards && !l.allowDiscard:
-		return bad("MaxAge %v, MaxMsgs %d, MaxBytes %d, MaxMsgsPerSubject %d with %v: it drops old messages; must have no MaxAge, and limits only with %v, or Options.AllowDiscard set",
+	case c.Storage != jetstream.FileStorage:
+		return bad("storage %v: must be %v", c.Storage, jetstream.FileStorage)
+	case discards:
+		return bad("MaxAge %v, MaxMsgs %d, MaxBytes %d, MaxMsgsPerSubject %d with %v: it drops old messages; must have no MaxAge, and limits only with %v",
 			c.MaxAge, c.MaxMsgs, c.MaxBytes, c.MaxMsgsPerSubject, c.Discard, jetstream.DiscardNew)
 	}
 	return nil
@@ -77,10 +69,9 @@ func (l limits) check(c jetstream.StreamConfig) error {
 
 // stream is where messages are read.
 type stream struct {
-	js     jetstream.JetStream
-	name   string
-	prefix string // of the subjects
-	limits
+	js      jetstream.JetStream
+	name    string
+	prefix  string        // of the subjects
 	ackWait time.Duration // how long a request waits for its answer before it is sent again
 
 	maxMessage atomic.Int32 // the stream's MaxMsgSize, when last seen; not positive: none
@@ -88,7 +79,7 @@ type stream struct {
 
 // open looks a stream up, and checks its settings.
 func open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*stream, error) {
-	s := &stream{js: js, name: o.Stream, limits: limits{cmp.Or(o.MinReplicas, 1), o.AllowMemory, o.AllowDiscard}, ackWait: cmp.Or(o.AckWait, defaultAckWait)}
+	s := &stream{js: js, name: o.Stream, ackWait: cmp.Or(o.AckWait, defaultAckWait)}
 	err := s.ask(ctx, func(ctx context.Context) error {
 		info, _, err := s.info(ctx)
 		if err == nil {
@@ -164,7 +155,7 @@ func (s *stream) info(ctx context.Context) (*jetstream.StreamInfo, jetstream.Str
 		return nil, nil, fmt.Errorf("%w (stream %q)", err, s.name)
 	}
 	info := at.CachedInfo()
-	if err := s.check(info.Config); err != nil {
+	if err := check(info.Config); err != nil {
 		return nil, nil, err
 	}
 	if s.prefix != "" && info.Config.Subjects[0] != s.prefix+"*" {
