@@ -20,10 +20,6 @@ type Config[K ~string] struct {
 	// most 255 bytes.
 	Stream string
 
-	// Replica names this replica. No other that runs at the same time may have the name, see
-	// ErrNamesake. It is one word as Stream is. Empty stands for a random name.
-	Replica string
-
 	// StreamReplicas is the number of servers that store a stream that the group makes.
 	// 0 stands for 1.
 	StreamReplicas int
@@ -36,9 +32,8 @@ type Config[K ~string] struct {
 	// seconds.
 	MaxOpenTimeout time.Duration
 
-	// MaxPending bounds the hints that wait for the engine, one for each key. More are
-	// dropped, see [Hints]; a command of an operator takes the place of the oldest report.
-	// 0 stands for 10,000.
+	// MaxPending bounds the reports that wait for the engine, one for each key. More are
+	// dropped, see [Hints]. Commands of operators always wait. 0 stands for 10,000.
 	MaxPending int
 
 	// OnError is told of what hinders the exchange of hints: the engine is away, a
@@ -49,8 +44,7 @@ type Config[K ~string] struct {
 	OnError func(error)
 }
 
-// maxName is how long the name of a stream may be, and as long may that of a replica be:
-// servers end a connection over a subject of 4 KiB.
+// maxName is how long the name of a stream may be: servers end a connection over a subject of 4 KiB.
 const maxName = 255
 
 const (
@@ -67,10 +61,6 @@ func (c Config[K]) checked() (Config[K], error) {
 		return c, fmt.Errorf("breaker: Config.Stream %q: must be letters, digits, - and _", c.Stream)
 	case len(c.Stream) > maxName:
 		return c, fmt.Errorf("breaker: Config.Stream of %d bytes: must have at most %d", len(c.Stream), maxName)
-	case len(c.Replica) > maxName:
-		return c, fmt.Errorf("breaker: Config.Replica of %d bytes: must have at most %d", len(c.Replica), maxName)
-	case c.Replica != "" && !isWord(c.Replica):
-		return c, fmt.Errorf("breaker: Config.Replica %q: must be letters, digits, - and _", c.Replica)
 	case c.StreamReplicas < 0 || c.StreamReplicas > 5:
 		return c, fmt.Errorf("breaker: Config.StreamReplicas %d: must be in 0..5", c.StreamReplicas)
 	case c.Quorum < 0:

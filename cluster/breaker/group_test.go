@@ -221,9 +221,7 @@ func TestNewGroupRejects(t *testing.T) {
 	for name, c := range map[string]breaker.Config[string]{
 		"Stream is empty":              {},
 		`Stream "a.b"`:                 {Stream: "a.b"},
-		`Replica "a b"`:                {Stream: "s", Replica: "a b"},
 		"Stream of 256 bytes":          {Stream: strings.Repeat("s", 256)},
-		"Replica of 256 bytes":         {Stream: "s", Replica: strings.Repeat("r", 256)},
 		"StreamReplicas 6":             {Stream: "s", StreamReplicas: 6},
 		"Quorum -1":                    {Stream: "s", Quorum: -1},
 		"MaxOpenTimeout -1ns":          {Stream: "s", MaxOpenTimeout: -1},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 const (
@@ -25,46 +24,38 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 	case <-ctx.Done():
 		return
 	}
-	pause := firstPause
-	for {
-		h, ok := g.outbox.take(ctx)
+	for pause := firstPause; ; {
+		h, ok := g.outbox.first(ctx)
 		if !ok {
 			return
 		}
-		h, ok = h.due()
-		if !ok {
-			g.dropped(h)
-			g.outbox.done()
-			continue
+		said, good := h.due()
+		var err error
+		if good {
+			_, err = g.publishOne(ctx, js, said)
 		}
-		h.Life = g.life
-		if h.ID == "" {
-			h.ID = nuid.Next() // one for all attempts
+		if err != nil && ctx.Err() != nil {
+			return
 		}
-		if _, err := g.publishOne(ctx, js, h); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			never := tooLarge(err)
-			if never {
-				g.dropped(h)
-				g.outbox.done()
+		again := err != nil && !tooLarge(err)
+		if !again {
+			g.outbox.remove(h.subject(g.config.Stream), h.ID)
+			if good && err == nil {
+				g.counts.published.Add(1)
 			} else {
-				g.outbox.putBack(h.subject(g.config.Stream), h)
+				g.dropped(h)
 			}
+			pause = firstPause
+		}
+		if err != nil {
 			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
-			if never {
-				continue
-			}
+		}
+		if again {
 			if !sleep(ctx, pause) {
 				return
 			}
 			pause = min(2*pause, longestPause)
-			continue
 		}
-		g.counts.published.Add(1)
-		g.outbox.done()
-		pause = firstPause
 	}
 }
 
