@@ -20,10 +20,6 @@ const (
 	// How often a call looks whether the connection is up again.
 	reconnectPoll = 10 * time.Millisecond
 
-	// noRollup is a rollup that a server refuses, after it has looked for the message id
-	// and before it proposes anything.
-	noRollup = "none"
-
 	// Codes of errors of the server that nats.go does not name.
 	codeWrongLast      jetstream.ErrorCode = 10071
 	codeWrongLastAny   jetstream.ErrorCode = 10164 // another write of the subject is in flight
@@ -31,7 +27,6 @@ const (
 	codeTooLarge       jetstream.ErrorCode = 10054
 	codeStoreFailed    jetstream.ErrorCode = 10077
 	codeHeaderTooLarge jetstream.ErrorCode = 10097
-	codeRollup         jetstream.ErrorCode = 10111
 )
 
 // answer is what came of one request.
@@ -87,8 +82,6 @@ func apiAnswer(api *jetstream.APIError) answer {
 			return unclear
 		}
 		return noRoom
-	case codeRollup:
-		return refused
 	}
 	if api.Code >= 500 {
 		return busy
@@ -176,7 +169,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		case clash:
 			switch now := err.(*conflict); {
 			case now.last > expect && doubtful:
-				return r.decide(ctx, w.key, c, m, now, gaps)
+				return r.decide(ctx, w.key, c, now, gaps)
 			case now.last > expect:
 				w.suspicious = false
 				return 0, now
@@ -233,9 +226,7 @@ func (r *Registry[K, V]) wentBack(ctx context.Context, k K, w *call, revision ui
 func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	if w != nil {
-		r.calls.request(w, cancel)
-	}
+	r.calls.request(w, cancel)
 	return r.request(ctx, m)
 }
 
@@ -276,7 +267,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 
 // decide finds out what became of a message of which an earlier sending may have been
 // stored, and a later one was refused: see "A lost acknowledgement" in DESIGN.md.
-func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, c *conflict, gaps uint64) (uint64, error) {
+func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, c *conflict, gaps uint64) (uint64, error) {
 	r.calls.waitFor(w, c.last)
 	if !r.caught(k, c.last) {
 		select {
@@ -293,26 +284,7 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, 
 	if r.mirror.gaps.Load() == gaps && r.mirror.delivered.Load() >= c.last {
 		return 0, c // all that was stored since has been seen here, and the message was not
 	}
-	probe := &nats.Msg{Subject: m.Subject, Header: nats.Header{
-		nats.MsgIdHdr: {w.id}, jetstream.MsgRollup: {noRollup},
-	}}
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		if err := r.connected(ctx); err != nil {
-			return 0, r.ended(ctx, true, err)
-		}
-		attached := r.mirror.attached.Load()
-		a, revision, err := r.send(ctx, nil, probe)
-		switch {
-		case a == stored: // as a duplicate
-			return revision, r.mirrored(ctx, k, w, m, revision, attached)
-		case a == refused:
-			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
-		}
-		if ctx.Err() != nil || r.life.Err() != nil {
-			return 0, r.ended(ctx, true, err)
-		}
-		r.sleep(ctx, pause/2+rand.N(pause))
-	}
+	return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
 }
 
 // connected waits until the connection is up.

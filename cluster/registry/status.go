@@ -21,9 +21,6 @@ type status struct {
 // hear notes that something has come from the server that feeds the mirror.
 func (s *status) hear(since time.Duration) { s.heard.Store(int64(since)) }
 
-func (s *status) attached()          { s.fail(nil) }
-func (s *status) detached(err error) { s.fail(err) }
-
 func (s *status) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

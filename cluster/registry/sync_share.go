@@ -23,8 +23,8 @@ const (
 	// How often a registry looks whether the beat that was named to it is delivered, which
 	// comes about when the answer does.
 	sharePoll = time.Millisecond
-	// maxRequests bounds the requests that wait for a beat.
-	maxRequests = 1 << 16
+	// After so many requests in a row that have proved nothing, a registry beats by itself.
+	allowedMisses = 2
 )
 
 // sharing is what a registry with Config.MaxLag knows of other such registries of its
@@ -86,14 +86,14 @@ func isName(name string) bool {
 	}) < 0
 }
 
-// current returns who offers beats, unless that is this registry, or nobody.
-func (s *sharing) current() (host string, ok bool) {
+// current returns who offers beats, which may be this registry, or "" if nobody does.
+func (s *sharing) current() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == "" || s.host == s.name || time.Since(s.heard) > s.every*5/2 {
-		return "", false
+	if time.Since(s.heard) > s.every*5/2 {
+		return ""
 	}
-	return s.host, true
+	return s.host
 }
 
 // forget takes an offer for void.
@@ -109,9 +109,7 @@ func (s *sharing) forget(host string) {
 func (s *sharing) requested(m *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.requests) < maxRequests {
-		s.requests = append(s.requests, m)
-	}
+	s.requests = append(s.requests, m)
 }
 
 // asked reports whether requests wait.
@@ -130,18 +128,11 @@ func (s *sharing) take() []*nats.Msg {
 	return list
 }
 
-// putBack makes requests wait again.
-func (s *sharing) putBack(list []*nats.Msg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(list, s.requests...)
-}
-
 // answerAll tells those that have sent the requests the revision of a beat that began later.
 func answerAll(requests []*nats.Msg, revision uint64) {
 	text := strconv.AppendUint(nil, revision, 10)
 	for _, m := range requests {
-		_ = m.Respond(text) // who gets no answer beats by itself
+		_ = m.Respond(text) // who gets no answer asks again
 	}
 }
 
@@ -152,108 +143,52 @@ func (r *Registry[K, V]) stayFresh() {
 	}
 	tick := time.NewTicker(r.sharing.period)
 	defer tick.Stop()
-	var p partner
-	for {
+	for misses := 0; ; {
 		select {
 		case <-tick.C:
 		case <-r.life.Done():
 			return
 		}
-		if r.sharing.asked() || !r.takePart(&p) && p.standIn() {
-			r.beater.due.Store(true)
-			r.beater.demand()
-		}
-	}
-}
-
-// partner is what a registry knows of the one whose beats it shares.
-type partner struct {
-	host   string
-	misses int  // requests in a row that have proved nothing
-	allow  int  // after so many, this registry beats by itself
-	shared bool // the host has answered a request
-
-	stood   bool // this registry has offered beats itself since it had a host
-	pause   int  // for so many periods it does not, although nobody else does
-	nobody  int  // periods without a host
-	backoff int  // bounds pause
-}
-
-const (
-	firstAllow = 2
-	// More replicas that beat because answers are late make answers later. A host that has
-	// answered before is trusted to do so again.
-	lastAllow = 64
-	// Nor do all replicas take the place of a host whose offers are late. One that has done
-	// so, and found that another one had, backs off.
-	lastBackoff = 256
-)
-
-// standIn reports whether the registry should offer beats, in a period in which nobody
-// else does.
-func (p *partner) standIn() bool {
-	if p.nobody++; p.nobody <= p.pause {
-		return false
-	}
-	p.stood = true
-	return true
-}
-
-// met notes that there is a host.
-func (p *partner) met(host string) {
-	if p.stood {
-		p.backoff = min(2*p.backoff+1, lastBackoff)
-	}
-	p.stood, p.nobody = false, 0
-	p.pause = rand.N(p.backoff + 1)
-	if p.host != host {
-		p.host, p.misses, p.allow, p.shared = host, 0, firstAllow, false
-	}
-}
-
-// proved notes that the host has answered, and that its beat has proved something.
-func (p *partner) proved() {
-	p.misses, p.allow, p.shared = 0, firstAllow, true
-	p.backoff /= 2
-}
-
-// takePart proves the mirror current by a beat of another registry, or tries to. It reports
-// whether there is one that offers that.
-func (r *Registry[K, V]) takePart(p *partner) bool {
-	for range 2 { // when one has gone, another one may have taken its place meanwhile
-		host, ok := r.sharing.current()
-		if !ok || !r.mirror.settled.Load() {
-			return false
-		}
-		p.met(host)
-		gone, proved := r.shareBeat(host)
-		if gone {
-			r.sharing.forget(host)
-			continue
-		}
-		if proved {
-			p.proved()
-			return true
-		}
-		if p.misses++; p.misses >= p.allow {
-			_ = r.Sync(r.life)
-			p.misses = 0
-			if p.shared {
-				p.allow = min(2*p.allow, lastAllow)
+		if host := r.sharing.current(); host != r.sharing.name && !r.sharing.asked() {
+			if host != "" && r.takePart(host, &misses) {
+				continue
+			}
+			// Those that have lost their host do not all beat: the first offer comes to the others.
+			r.sleep(r.life, rand.N(r.sharing.period/2))
+			if now := r.sharing.current(); host == "" && now != "" && r.takePart(now, &misses) {
+				continue
 			}
 		}
-		return true
+		r.beater.due.Store(true)
+		r.beater.demand()
 	}
-	return false
+}
+
+// takePart proves the mirror current by a beat of a host, or tries to. It reports false if this registry has
+// to beat by itself.
+func (r *Registry[K, V]) takePart(host string, misses *int) bool {
+	if !r.mirror.settled.Load() {
+		return false
+	}
+	gone, proved := r.shareBeat(host)
+	if *misses++; proved {
+		*misses = 0
+	}
+	if gone {
+		r.sharing.forget(host)
+	}
+	if gone || *misses >= allowedMisses {
+		*misses = 0
+		return false
+	}
+	return true
 }
 
 // shareBeat asks another registry for its next beat. It reports whether that is known to have
 // gone, and whether its answer has proved the mirror exact.
 func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.position.Load()
-	// Not all that have lost their host beat together.
-	timeout := r.sharing.period*3/2 + rand.N(r.sharing.period/2)
-	ctx, cancel := context.WithTimeout(r.life, timeout)
+	ctx, cancel := context.WithTimeout(r.life, r.sharing.period*3/2)
 	defer cancel()
 	m, err := r.conn.RequestWithContext(ctx, r.sharing.subject+host, nil)
 	if err != nil {
