@@ -44,7 +44,7 @@ func (f *follower[K]) run(ctx context.Context) {
 		if f.g.counts.heard.Load() != met {
 			pause = firstPause
 		}
-		if !sleep(ctx, pause) {
+		if push.Pause(ctx, pause) != nil {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // ErrClosed reports that a group is closed.
@@ -74,7 +75,7 @@ func (g *Group[K]) work(ctx context.Context, f func()) {
 	g.closed.Go(func() {
 		returned := false
 		defer func() {
-			if !returned && sleep(ctx, firstPause) {
+			if !returned && push.Pause(ctx, firstPause) == nil {
 				g.work(ctx, f)
 			}
 		}()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -51,7 +53,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
 		}
 		if again {
-			if !sleep(ctx, pause) {
+			if push.Pause(ctx, pause) != nil {
 				return
 			}
 			pause = min(2*pause, longestPause)
@@ -86,16 +88,4 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 // others waiting.
 func tooLarge(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) || errors.Is(err, nats.ErrMaxPayload)
-}
-
-// sleep waits for d, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // Claim takes the trail over for one tracker. It returns ErrClaimed if this Store was
@@ -46,7 +48,7 @@ func (t *trail) claim(ctx context.Context) error {
 		at, err := t.end(ctx)
 		if err == nil {
 			m := &message{subject: subject, record: record{Line: at.line + 1, Kind: Claimed, Holder: t.holder, Previous: at.token}}
-			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
+			if err = t.publish(ctx, m, at); err == nil {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
 				t.state, t.fenced, t.purged = nil, nil, 0
 				t.claimed.Store(true)
@@ -62,9 +64,9 @@ func (t *trail) claim(ctx context.Context) error {
 			if late++; late%patience == 0 {
 				t.wish(ctx, subject)
 			}
-			_ = pause(ctx, retryPause/10)
+			_ = push.Pause(ctx, retryPause/10)
 		case !final(err):
-			_ = pause(ctx, retryPause/10)
+			_ = push.Pause(ctx, retryPause/10)
 		default:
 			return err
 		}
@@ -83,24 +85,6 @@ func (t *trail) wish(ctx context.Context, subject string) {
 	defer cancel()
 	m := &nats.Msg{Subject: subject, Header: nats.Header{recordHeader: {string(text)}}}
 	_, _ = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(t.name), jetstream.WithRetryAttempts(0)) // if it fails, the next claims are late, too
-}
-
-// has reports whether the message with a sequence is m, whose acknowledgement was lost.
-func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
-	for ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, t.ackWait)
-		there, err := t.last(bounded)
-		var is *message
-		if err == nil && there.first <= seq && seq <= there.last && !there.removed[seq] {
-			is, err = t.get(bounded, there.at, seq)
-		}
-		cancel()
-		if err == nil || final(err) {
-			return is != nil && is.subject == m.subject && is.Kind == m.Kind
-		}
-		_ = pause(ctx, retryPause)
-	}
-	return false
 }
 
 // end returns the place behind the last message, with the token of that.

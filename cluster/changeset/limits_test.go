@@ -113,9 +113,6 @@ func TestShorterMessages(t *testing.T) {
 func TestLowerMaxPayload(t *testing.T) {
 	t.Parallel()
 	size, payload := 10<<20, int32(12<<20)
-	if natstest.Race { // which makes seconds of a message so long
-		size, payload = 3<<20, 4<<20
-	}
 	c := natstest.Start(t, 1, func(o *server.Options) { o.MaxPayload = payload })
 	js := c.JetStream()
 	name := stream(t, js, 1)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // headroom is what a message may have besides its body: the headers with the record, the
@@ -125,7 +127,7 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 		}
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			last = err
-			_ = pause(ctx, retryPause)
+			_ = push.Pause(ctx, retryPause)
 		}
 		if ctx.Err() != nil {
 			return t.unanswered(ctx, last)
@@ -137,7 +139,7 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 // and send it when there is one: a claim that was given up could take the trail then.
 func (t *trail) connected(ctx context.Context) error {
 	for conn := t.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
-		if pause(ctx, retryPause/10) != nil {
+		if push.Pause(ctx, retryPause/10) != nil {
 			return nats.ErrDisconnected
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -65,7 +67,7 @@ func (s *stream) read(ctx context.Context, after, upTo uint64, fn func(*message)
 			if stuck {
 				r.one(ctx, fn)
 			}
-			_ = pause(ctx, retryPause)
+			_ = push.Pause(ctx, retryPause)
 		}
 	}
 }
@@ -88,7 +90,7 @@ func (r *reading) drop() {
 	}
 	name := r.consumer.CachedInfo().Name
 	r.consumer = nil
-	_ = r.js.Conn().Publish(r.api()+"CONSUMER.DELETE."+r.name+"."+name, nil) // if it is lost, the server removes the consumer later
+	_ = r.js.Conn().Publish(push.API(r.js)+"CONSUMER.DELETE."+r.name+"."+name, nil) // if it is lost, the server removes the consumer later
 }
 
 // fetch gets some messages. An error means that another consumer is needed.
@@ -214,16 +216,4 @@ func (r *reading) silent(ctx context.Context) error {
 		return r.stop
 	}
 	return nil
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // StreamConfig returns the settings of a stream that keeps a trail: files, no limits, and
@@ -104,7 +106,7 @@ func (s *stream) ask(ctx context.Context, request func(context.Context) error) e
 		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
 			why = err
 		}
-		if ctx.Err() != nil || pause(ctx, retryPause) != nil {
+		if ctx.Err() != nil || push.Pause(ctx, retryPause) != nil {
 			return s.unanswered(ctx, why)
 		}
 	}
@@ -217,18 +219,6 @@ func (s *stream) latest(ctx context.Context, there ends, is func(*message) bool)
 		seq -= min(seq, uint64(max(m.Part, 1))) // the parts before one are like it
 	}
 	return nil, nil
-}
-
-// api returns what the subjects of the servers' API begin with.
-func (s *stream) api() string {
-	o := s.js.Options()
-	switch {
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
-	}
-	return jetstream.DefaultAPIPrefix
 }
 
 // closed reports whether err says that the connection is closed for good.

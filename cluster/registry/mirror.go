@@ -97,26 +97,10 @@ func (r *Registry[K, V]) mirrorBucket() {
 		r.mirror.gaps.Add(1)
 		r.refuse()
 		r.status.fail(err)
-		r.rest(pause/2 + rand.N(pause))
+		r.sleep(r.life, pause/2+rand.N(pause))
 		pause = min(2*pause, lastPause)
 	}
 	returned = true
-}
-
-// rest waits for d or the registry's end, and refuses beats meanwhile.
-func (r *Registry[K, V]) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case r.mirror.beat = <-r.mirror.beats:
-			r.refuse()
-		case <-t.C:
-			return
-		case <-r.life.Done():
-			return
-		}
-	}
 }
 
 // attach creates a consumer, and keeps the mirror by what that delivers. It returns whether
@@ -192,7 +176,6 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 
 // follow keeps the mirror by what the consumer of a delivers. It returns why it has ended.
 func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
-	r.status.hear(time.Since(r.begun))
 	r.mirror.following.Store(true)
 	defer func() { // also if a function of the caller calls runtime.Goexit
 		r.mirror.settled.Store(false)
@@ -256,7 +239,6 @@ func (r *Registry[K, V]) refuse() {
 
 // receive shows a delivery of the consumer.
 func (r *Registry[K, V]) receive(a *attachment[K, V], raw *nats.Msg) error {
-	r.status.hear(time.Since(r.begun))
 	m, ok, err := a.consumer.Read(raw)
 	if err != nil {
 		return fmt.Errorf("registry: %w", err)

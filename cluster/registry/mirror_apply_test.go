@@ -119,7 +119,7 @@ func testForgottenMarkers(t *testing.T) {
 	<-js.PublishAsyncComplete()
 	r := opened[plan](t, shared.js, kv)
 	require.NoError(t, r.Sync(ctx))
-	require.Equal(t, maxTombs, r.Stats().Tombs)
+	require.Equal(t, maxTombs, r.tombs.len())
 	attachAgain(t, r)
 	require.NoError(t, r.Sync(ctx))
 	require.Zero(t, r.Stats().Resets)

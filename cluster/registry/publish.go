@@ -42,8 +42,11 @@ const (
 	noRoom                // refused, because the bucket is full
 )
 
-// request sends m once. It returns what came of it, and the revision if it is stored.
+// request sends m once, and waits for its answer no longer than Config.Timeout. It returns what came of it, and the
+// revision if it is stored.
 func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
 	ack, err := r.js.PublishMsg(ctx, m)
 	if err == nil && ack.Stream != r.stream {
 		return refused, 0, fmt.Errorf("registry: stream %s has stored the message, not %s", ack.Stream, r.stream)
@@ -54,7 +57,8 @@ func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api):
-		return apiAnswer(api), 0, apiError(api)
+		a, err := refusal(api)
+		return a, 0, err
 	case errors.Is(err, nats.ErrMaxPayload):
 		return refused, 0, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
@@ -65,51 +69,34 @@ func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint
 	return unclear, 0, err
 }
 
-// apiAnswer returns what an error of the server says about the request.
-func apiAnswer(api *jetstream.APIError) answer {
+// refusal returns what an error of the server says about the request, and the registry's error for it.
+func refusal(api *jetstream.APIError) (answer, error) {
 	switch api.ErrorCode {
-	case codeWrongLast:
-		if _, named := lastRevision(api); named {
-			return clash
+	case codeWrongLast, codeWrongLastAny:
+		if last, named := lastRevision(api); named {
+			return clash, &conflict{last}
 		}
-		return busy
-	case codeWrongLastAny:
-		return busy
+		return busy, errInFlight
 	case codeDuplicate:
-		return unclear
-	case codeStoreFailed: // unless a limit was checked before the message was proposed
-		if !full(api) {
-			return unclear
+		return unclear, fmt.Errorf("registry: %w", api)
+	case codeTooLarge, codeHeaderTooLarge:
+		return refused, fmt.Errorf("%w: %w", ErrTooLarge, api)
+	case codeStoreFailed:
+		if full(api) { // a limit was checked before the message was proposed
+			return noRoom, fmt.Errorf("%w: %w", ErrFull, api)
 		}
-		return noRoom
+		return unclear, fmt.Errorf("registry: %w", api)
 	}
 	if api.Code >= 500 {
-		return busy
+		return busy, fmt.Errorf("registry: %w", api)
 	}
-	return refused
+	return refused, fmt.Errorf("registry: %w", api)
 }
 
 // lastRevision returns the revision that an error names: "wrong last sequence: 7".
 func lastRevision(api *jetstream.APIError) (revision uint64, ok bool) {
 	revision, err := strconv.ParseUint(api.Description[strings.LastIndexByte(api.Description, ' ')+1:], 10, 64)
 	return revision, err == nil
-}
-
-// apiError returns the error of the registry for one of the server.
-func apiError(api *jetstream.APIError) error {
-	switch api.ErrorCode {
-	case codeWrongLast, codeWrongLastAny:
-		if last, named := lastRevision(api); named {
-			return &conflict{last}
-		}
-		return errInFlight
-	case codeTooLarge, codeHeaderTooLarge:
-		return fmt.Errorf("%w: %w", ErrTooLarge, api)
-	}
-	if full(api) {
-		return fmt.Errorf("%w: %w", ErrFull, api)
-	}
-	return fmt.Errorf("registry: %w", api)
 }
 
 // store stores a message for the key if the bucket's last revision of that is expect, and returns its revision
@@ -144,7 +131,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
-		a, revision, err := r.send(ctx, c, m)
+		a, revision, err := r.request(ctx, m)
 		if got := r.calls.seen(c); got != 0 {
 			return got, nil // the mirror has it, whatever the answer is
 		}
@@ -177,7 +164,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 				w.suspicious = true
 				return 0, now
 			}
-			if behind++; r.wentBack(ctx, w.key, c, expect, behind) {
+			if behind++; r.wentBack(ctx, w.key, expect, behind) {
 				if doubtful {
 					err = fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
 				}
@@ -210,24 +197,14 @@ func (r *Registry[K, V]) creates() time.Duration {
 // wentBack reports whether the mirror, proved exact, shows that the bucket has lost a revision of k, as one
 // that was restored or made anew. Behind is how often a server has named a lower one by now: that may
 // be a deposed leader, whose answers prove nothing. The mirror may not have noticed either, and lists again the second
-// time, the fourth, and so on. It does not wait when w is done.
-func (r *Registry[K, V]) wentBack(ctx context.Context, k K, w *call, revision uint64, behind int) bool {
+// time, the fourth, and so on.
+func (r *Registry[K, V]) wentBack(ctx context.Context, k K, revision uint64, behind int) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	r.calls.request(w, cancel)
 	if behind > 1 && behind&(behind-1) == 0 {
 		r.listAgain()
 	}
 	return r.Sync(ctx) == nil && r.known(k).expect < revision
-}
-
-// send sends m once, and waits for its answer no longer than Config.Timeout and until
-// the mirror has it.
-func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
-	defer cancel()
-	r.calls.request(w, cancel)
-	return r.request(ctx, m)
 }
 
 // mirrored waits until the mirror has the message m of k, which was sent when the mirror had attached so

@@ -80,9 +80,7 @@ func (b *beater) prove(began time.Duration) {
 //
 // Sync panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 func (r *Registry[K, V]) Sync(ctx context.Context) error {
-	if ctx == nil {
-		panic("registry: Sync called with a nil context")
-	}
+	needContext(ctx, "Sync")
 	select {
 	case <-r.beater.join():
 		return nil
@@ -99,9 +97,7 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 //
 // Relist panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 func (r *Registry[K, V]) Relist(ctx context.Context) error {
-	if ctx == nil {
-		panic("registry: Relist called with a nil context")
-	}
+	needContext(ctx, "Relist")
 	r.listAgain()
 	return r.Sync(ctx)
 }

@@ -23,6 +23,8 @@ const (
 	// How often a registry looks whether the beat that was named to it is delivered, which
 	// comes about when the answer does.
 	sharePoll = time.Millisecond
+	// maxRequests bounds the requests that wait for a beat: two of each mirror that a bucket may have.
+	maxRequests = 2048
 	// After so many requests in a row that have proved nothing, a registry beats by itself.
 	allowedMisses = 2
 )
@@ -33,17 +35,19 @@ type sharing struct {
 	name    string // of this registry; "" if it has no MaxLag
 	subject string // of requests, up to the name
 	period  time.Duration
+	// requests of others wait for the next beat of this registry. Who finds no room asks again.
+	requests chan *nats.Msg
 
-	mu       sync.Mutex
-	created  int64         // when the stream was that the mirror follows
-	host     string        // who has sent the last offer that this registry could use
-	every    time.Duration // how often it sends one
-	heard    time.Time     // when it came
-	requests []*nats.Msg   // of others, that wait for the next offer of this one
+	mu      sync.Mutex
+	created int64         // when the stream was that the mirror follows
+	host    string        // who has sent the last offer that this registry could use
+	every   time.Duration // how often it sends one
+	heard   time.Time     // when it came
 }
 
 func (s *sharing) init(bucket, name string, period time.Duration) {
 	s.name, s.subject, s.period = name, sharePrefix+bucket+".", period
+	s.requests = make(chan *nats.Msg, maxRequests)
 }
 
 // attached notes the stream that the mirror follows from now on. Offers of before are void.
@@ -105,26 +109,11 @@ func (s *sharing) forget(host string) {
 	}
 }
 
-// requested notes a request to take part in the next beat.
-func (s *sharing) requested(m *nats.Msg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, m)
-}
-
-// asked reports whether requests wait.
-func (s *sharing) asked() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.requests) > 0
-}
-
 // take returns the requests that wait. A beat that begins later answers them.
-func (s *sharing) take() []*nats.Msg {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.requests
-	s.requests = nil
+func (s *sharing) take() (list []*nats.Msg) {
+	for len(s.requests) > 0 { // nobody else takes them
+		list = append(list, <-s.requests)
+	}
 	return list
 }
 
@@ -138,7 +127,7 @@ func answerAll(requests []*nats.Msg, revision uint64) {
 
 // stayFresh proves the mirror current as often as Config.MaxLag asks for it.
 func (r *Registry[K, V]) stayFresh() {
-	if sub, err := r.conn.Subscribe(r.sharing.subject+r.sharing.name, r.sharing.requested); err == nil {
+	if sub, err := r.conn.ChanSubscribe(r.sharing.subject+r.sharing.name, r.sharing.requests); err == nil {
 		defer func() { _ = sub.Unsubscribe() }()
 	}
 	tick := time.NewTicker(r.sharing.period)
@@ -149,7 +138,7 @@ func (r *Registry[K, V]) stayFresh() {
 		case <-r.life.Done():
 			return
 		}
-		if host := r.sharing.current(); host != r.sharing.name && !r.sharing.asked() {
+		if host := r.sharing.current(); host != r.sharing.name && len(r.sharing.requests) == 0 {
 			if host != "" && r.takePart(host, &misses) {
 				continue
 			}

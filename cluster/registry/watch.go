@@ -60,9 +60,7 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] { return &Snapshot[K, V]{r.i
 //
 // Watch panics if ctx is nil.
 func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
-	if ctx == nil {
-		panic("registry: Watch called with a nil context")
-	}
+	needContext(ctx, "Watch")
 	return func(yield func(Event[K, V]) bool) {
 		ctx, cancel := r.while(ctx)
 		defer cancel()
@@ -80,9 +78,7 @@ func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.S
 //
 // WatchSnapshot panics if ctx is nil.
 func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
-	if ctx == nil {
-		panic("registry: WatchSnapshot called with a nil context")
-	}
+	needContext(ctx, "WatchSnapshot")
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		ctx, cancel := r.while(ctx)
 		defer cancel()
@@ -129,9 +125,7 @@ func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 //
 // Wait panics if ctx is nil.
 func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
-	if ctx == nil {
-		panic("registry: Wait called with a nil context")
-	}
+	needContext(ctx, "Wait")
 	norm, err := r.normalized(key)
 	if err == nil {
 		_, err = encodeKey(string(norm))

@@ -133,9 +133,7 @@ type write[K ~string, V any] struct {
 
 // begin checks the arguments of a call.
 func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts []Option) (*write[K, V], error) {
-	if ctx == nil {
-		panic("registry: " + method + " called with a nil context")
-	}
+	needContext(ctx, method)
 	key, err := r.normalized(key)
 	if err != nil {
 		return nil, err

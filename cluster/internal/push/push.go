@@ -161,6 +161,18 @@ func (c *Consumer) Next(ctx context.Context) (m Message, ok bool, err error) {
 	}
 }
 
+// Pause waits for d, unless ctx ends: then it returns the cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // API returns what the subjects of the servers' API begin with.
 func API(js jetstream.JetStream) string {
 	o := js.Options()
