@@ -67,7 +67,7 @@ func Example() {
 	first.Start(ctx)
 	first.Record(Change{"bolts", 100}) // committed when it returns
 
-	reader, err := changeset.OpenReader(ctx, js, options)
+	reader, err := changeset.Open(ctx, js, options)
 	if err != nil {
 		log.Fatal(err)
 	}

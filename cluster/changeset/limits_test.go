@@ -161,7 +161,7 @@ func TestLeastPermissions(t *testing.T) {
 	reading := c.JetStream(nats.UserInfo("reader", "p"), note)
 	r := openReader(t, reading, "LEAST")
 	follow(t, r, changeset.Position{}, 5)
-	require.NoError(t, loadError(r.Changesets(background)))
+	require.NoError(t, loadError(r.Load(background)))
 	require.Len(t, saved(t, s), 2)
 	require.NoError(t, writing.Conn().Flush())
 	require.NoError(t, reading.Conn().Flush())

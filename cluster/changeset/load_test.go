@@ -89,7 +89,7 @@ func TestLoadLong(t *testing.T) {
 	claimed := open(t, js, name)
 	require.NoError(t, claimed.Claim(background))
 	require.Equal(t, want, lengths(t, claimed.Load(within(t, time.Minute))))
-	require.Equal(t, want, lengths(t, openReader(t, js, name).Changesets(within(t, time.Minute))))
+	require.Equal(t, want, lengths(t, openReader(t, js, name).Load(within(t, time.Minute))))
 	require.NoError(t, claimed.Append(background, "c23", []entry{{Seq: perSet, Value: "more"}}), "it has left the state")
 }
 
@@ -155,7 +155,7 @@ func TestLoadRemovedMeanwhile(t *testing.T) {
 		}
 		return false
 	}}, name)
-	for c, err := range r.Changesets(within(t, 10*time.Second)) {
+	for c, err := range r.Load(within(t, 10*time.Second)) {
 		require.NoError(t, err)
 		require.Equal(t, "a", c.ID)
 	}

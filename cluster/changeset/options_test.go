@@ -28,13 +28,13 @@ func TestOptions(t *testing.T) {
 	} {
 		_, err := changeset.Open(within(t, 10*time.Second), js, o)
 		require.EqualError(t, err, want)
-		_, err = changeset.OpenReader(within(t, 10*time.Second), js, o)
+		_, err = changeset.Open(within(t, 10*time.Second), js, o)
 		require.Error(t, err)
 	}
 	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](noContext, js, changeset.Options[int]{}) })
 	require.PanicsWithValue(t, "changeset: Open called with a nil JetStream", func() { changeset.Open[int](background, nil, changeset.Options[int]{}) })
-	require.PanicsWithValue(t, "changeset: OpenReader called with a nil context", func() { changeset.OpenReader[int](noContext, js, changeset.Options[int]{}) })
-	require.PanicsWithValue(t, "changeset: OpenReader called with a nil JetStream", func() { changeset.OpenReader[int](background, nil, changeset.Options[int]{}) })
+	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](noContext, js, changeset.Options[int]{}) })
+	require.PanicsWithValue(t, "changeset: Open called with a nil JetStream", func() { changeset.Open[int](background, nil, changeset.Options[int]{}) })
 }
 
 // Each setting that would lose or refuse records is an error that names it, unless the
@@ -66,7 +66,6 @@ func TestStreamSettings(t *testing.T) {
 		{"interest", func(c *config) { c.Retention = jetstream.InterestPolicy }, "retention Interest"},
 		{"no acknowledgements", func(c *config) { c.NoAck = true }, "NoAck"},
 		{"rollup", func(c *config) { c.AllowRollup = true }, "AllowRollup"},
-		{"counters", func(c *config) { c.AllowMsgCounter, c.Discard = true, jetstream.DiscardOld }, "AllowMsgCounter"},
 		{"asynchronous", func(c *config) { c.PersistMode = jetstream.AsyncPersistMode }, "PersistMode"},
 		{"two subjects", func(c *config) { c.Subjects = append(c.Subjects, "x.*") }, "must be one"},
 		{"literal subject", func(c *config) { c.Subjects = []string{"x.literal"} }, "must be one"},
@@ -96,15 +95,6 @@ func TestStreamSettings(t *testing.T) {
 			}
 		})
 	}
-	t.Run("sealed", func(t *testing.T) {
-		name := stream(t, js, 1)
-		c := changeset.StreamConfig(name, 1)
-		c.Sealed = true
-		_, err := js.UpdateStream(background, c)
-		require.NoError(t, err)
-		_, err = changeset.Open(background, js, changeset.Options[string]{Stream: name})
-		require.ErrorContains(t, err, "Sealed")
-	})
 }
 
 // A stream that is full refuses records, and loses none. When it has room, the tracker's
@@ -227,7 +217,7 @@ func TestPermissions(t *testing.T) {
 	require.Len(t, saved(t, r), 1)
 	require.ErrorIs(t, inTime(100*time.Millisecond, nats.ErrPermissionViolation, r.Claim), nats.ErrPermissionViolation)
 	blind := openReader(t, c.JetStream(nats.UserInfo("blind", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})), name)
-	err = inTime(100*time.Millisecond, nats.ErrPermissionViolation, func(ctx context.Context) error { return loadError(blind.Changesets(ctx)) })
+	err = inTime(100*time.Millisecond, nats.ErrPermissionViolation, func(ctx context.Context) error { return loadError(blind.Load(ctx)) })
 	require.ErrorIs(t, err, nats.ErrPermissionViolation)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 

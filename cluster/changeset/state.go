@@ -49,9 +49,6 @@ func (s *state) latest() *changeset {
 	return s.sets[len(s.sets)-1]
 }
 
-// find returns the changeset of a call, or nil.
-func (s *state) find(id string) *changeset { return s.ids[id] }
-
 // at returns the changeset with an ordinal, or nil.
 func (s *state) at(ordinal uint64) *changeset {
 	if len(s.sets) == 0 || ordinal < s.sets[0].Ordinal || ordinal > s.latest().Ordinal {

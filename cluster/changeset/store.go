@@ -12,7 +12,7 @@ import (
 )
 
 // Store keeps the changesets of one tracker in a stream: a cowchangeset.Store that
-// implements all its optional interfaces. Open makes stores; a Store must not be copied.
+// implements all its optional interfaces. Without a claim it reads, and never writes. Open makes stores; a Store must not be copied.
 // It has no goroutines and needs no closing. All methods may be called concurrently.
 //
 // A call that repeats what the trail has already changes nothing and succeeds. A call
@@ -66,7 +66,7 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 		if h.ID == "" || badID(h.ID) || badID(h.Previous) {
 			return nil, nil, conflict(h.ID[:min(len(h.ID), 64)], "an ID must be UTF-8, not empty, and at most %d bytes", maxID)
 		}
-		if c := at.find(h.ID); c != nil {
+		if c := at.ids[h.ID]; c != nil {
 			if c.Header == h {
 				return nil, nil, nil
 			}
@@ -88,6 +88,9 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 		return &record{Kind: Started, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
 	})
 }
+
+// maxSeq is the largest Seq that a changeset can have.
+const maxSeq = 1<<62 - 1
 
 // Append writes entries of a changeset, as one record. It skips entries up to the last
 // Seq that the changeset has, as repeated ones. If a value cannot be encoded, Append
@@ -113,19 +116,12 @@ func (s *Store[E]) Append(ctx context.Context, id string, entries []cowchangeset
 	if len(encoded) == 0 {
 		return nil
 	}
-	return s.append(ctx, id, encoded, size)
-}
-
-// maxSeq is the largest Seq that a changeset can have.
-const maxSeq = 1<<62 - 1
-
-func (t *trail) append(ctx context.Context, id string, entries []entry, size int) error {
-	return t.write(ctx, "Append", func(at *state) (*record, []byte, error) {
-		c := at.find(id)
+	return s.write(ctx, "Append", func(at *state) (*record, []byte, error) {
+		c := at.ids[id]
 		if c == nil {
 			return nil, nil, conflict(id, "it was not started, or was pruned")
 		}
-		fresh := entries
+		fresh := encoded
 		for c.entries > 0 && len(fresh) > 0 && fresh[0].seq <= c.last {
 			fresh = fresh[1:] // repeated
 		}
@@ -201,7 +197,7 @@ func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
 // call may be late.
 func (t *trail) tell(ctx context.Context, method, id string, plan func(*changeset) (*record, []byte, error)) error {
 	return t.write(ctx, method, func(at *state) (*record, []byte, error) {
-		c := at.find(id)
+		c := at.ids[id]
 		if c == nil {
 			if at.first > 1 && id != "" {
 				return nil, nil, nil
@@ -224,7 +220,7 @@ func (t *trail) tell(ctx context.Context, method, id string, plan func(*changese
 // looks at e.
 func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 
-// Load yields the changesets in the order of their ordinals. If it fails, it yields the
+// Load yields the changesets in the order of their ordinals, those that were not pruned when the loop begins. If it fails, it yields the
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
 // a claim it has everything that was acknowledged to any Store before the last message of
@@ -232,7 +228,8 @@ func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 // pruned some of that. It has the encoded entries of all changesets in memory, until it
 // yields them. It panics if ctx is nil.
 //
-// Load is blocking: it waits for the servers. It takes effect when a loop begins.
+// Load is blocking: it waits for the servers. It takes effect when a loop begins; without a claim, when it asks for the last
+// sequence. A leader that is cut off from the others may answer that, with old contents, for up to 10 seconds.
 func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	needContext(ctx, "Store.Load")
 	return func(yield func(cowchangeset.Saved[E], error) bool) {

@@ -46,14 +46,10 @@ func check(c jetstream.StreamConfig) error {
 		return bad("sources: must have none")
 	case c.SubjectTransform != nil:
 		return bad("a subject transform: must have none")
-	case c.Sealed:
-		return bad("Sealed set: must not be sealed")
 	case c.NoAck:
 		return bad("NoAck set: must acknowledge")
 	case c.AllowRollup:
 		return bad("AllowRollup set: one message could remove all others")
-	case c.AllowMsgCounter:
-		return bad("AllowMsgCounter set: it takes no records")
 	case c.Retention != jetstream.LimitsPolicy:
 		return bad("retention %v: must be %v, so that no consumer removes messages", c.Retention, jetstream.LimitsPolicy)
 	case c.ConsumerLimits.InactiveThreshold > 0 && c.ConsumerLimits.InactiveThreshold < inactive:

@@ -71,11 +71,12 @@ type Stats struct {
 	ForeignValues int    // keys whose values cannot be decoded or indexed
 }
 
-// Stats returns the counters. It takes a mutex, and a step for each foreign value and each deletion that is remembered.
+// Stats returns the counters. It takes a mutex.
 func (r *Registry[K, V]) Stats() Stats {
+	_, foreign := r.tombs.len()
 	return Stats{
 		Attachments: r.mirror.attached.Load(), Resets: r.mirror.resets.Load(),
 		Deliveries:  r.mirror.deliveries.Load(),
-		ForeignKeys: int(r.mirror.foreignKeys.Load()), ForeignValues: r.tombs.foreigners(),
+		ForeignKeys: int(r.mirror.foreignKeys.Load()), ForeignValues: foreign,
 	}
 }

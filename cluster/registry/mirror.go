@@ -111,8 +111,9 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	deleted, foreign := r.tombs.len()
 	a := &attachment[K, V]{listing: &listing[K, V]{
-		first: r.inner.Len() == 0 && r.tombs.len() == 0,
+		first: r.inner.Len()+deleted+foreign == 0,
 		floor: r.mirror.shown.Load(), created: info.Created,
 		seen: make(map[K]struct{}), aside: make(map[K]change[V]), foreign: make(map[string]uint64),
 	}}

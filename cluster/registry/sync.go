@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -166,7 +167,9 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 		r.listAgain()
 		return false
 	}
-	answerAll(requests, ack.Sequence)
+	for _, m := range requests {
+		_ = m.Respond(strconv.AppendUint(nil, ack.Sequence, 10)) // who gets no answer asks again
+	}
 	b.revision = ack.Sequence
 	select {
 	case r.mirror.beats <- b:

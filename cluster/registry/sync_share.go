@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,11 +38,16 @@ type sharing struct {
 	// requests of others wait for the next beat of this registry. Who finds no room asks again.
 	requests chan *nats.Msg
 
-	mu      sync.Mutex
-	created int64         // when the stream was that the mirror follows
-	host    string        // who has sent the last offer that this registry could use
+	created atomic.Int64          // when the stream was that the mirror follows
+	last    atomic.Pointer[offer] // the last one that this registry could use; nil if there is none
+}
+
+// offer says who may be asked for a beat.
+type offer struct {
+	host    string
 	every   time.Duration // how often it sends one
-	heard   time.Time     // when it came
+	created int64         // when the stream was
+	heard   time.Time
 }
 
 func (s *sharing) init(bucket, name string, period time.Duration) {
@@ -52,34 +57,24 @@ func (s *sharing) init(bucket, name string, period time.Duration) {
 
 // attached notes the stream that the mirror follows from now on. Offers of before are void.
 func (s *sharing) attached(created time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.created, s.host = created.UnixNano(), ""
+	s.created.Store(created.UnixNano())
+	s.last.Store(nil)
 }
 
 // offer returns the header of a sync message of this registry.
 func (s *sharing) offer() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fmt.Sprintf("%s %d %d", s.name, s.period.Nanoseconds(), s.created)
+	return fmt.Sprintf("%s %d %d", s.name, s.period.Nanoseconds(), s.created.Load())
 }
 
 // offered notes the offer of a sync message, if it has one that this registry can use.
-func (s *sharing) offered(offer string) {
-	if s.name == "" || offer == "" {
+func (s *sharing) offered(text string) {
+	o := offer{heard: time.Now()}
+	if _, err := fmt.Sscanf(text, "%s %d %d", &o.host, &o.every, &o.created); err != nil || s.name == "" || !isName(o.host) {
 		return
 	}
-	var name string
-	var every time.Duration
-	var created int64
-	if _, err := fmt.Sscanf(offer, "%s %d %d", &name, &every, &created); err != nil || !isName(name) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	// A stream that copies another one holds offers of that one, whose revisions are others.
-	if every <= s.period && created == s.created {
-		s.host, s.every, s.heard = name, every, time.Now()
+	if o.every <= s.period && o.created == s.created.Load() {
+		s.last.Store(&o)
 	}
 }
 
@@ -92,20 +87,16 @@ func isName(name string) bool {
 
 // current returns who offers beats, which may be this registry, or "" if nobody does.
 func (s *sharing) current() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.heard) > s.every*5/2 {
-		return ""
+	if o := s.last.Load(); o != nil && time.Since(o.heard) <= o.every*5/2 {
+		return o.host
 	}
-	return s.host
+	return ""
 }
 
 // forget takes an offer for void.
 func (s *sharing) forget(host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.host == host {
-		s.host = ""
+	if o := s.last.Load(); o != nil && o.host == host {
+		s.last.CompareAndSwap(o, nil)
 	}
 }
 
@@ -115,14 +106,6 @@ func (s *sharing) take() (list []*nats.Msg) {
 		list = append(list, <-s.requests)
 	}
 	return list
-}
-
-// answerAll tells those that have sent the requests the revision of a beat that began later.
-func answerAll(requests []*nats.Msg, revision uint64) {
-	text := strconv.AppendUint(nil, revision, 10)
-	for _, m := range requests {
-		_ = m.Respond(text) // who gets no answer asks again
-	}
 }
 
 // stayFresh proves the mirror current as often as Config.MaxLag asks for it.

@@ -150,9 +150,9 @@ func testOffers(t *testing.T) {
 
 	require.NoError(t, r.Sync(ctx))
 	require.NotEmpty(t, r.sharing.current())
-	r.sharing.mu.Lock()
-	r.sharing.heard = r.sharing.heard.Add(-3 * r.sharing.period)
-	r.sharing.mu.Unlock()
+	old := *r.sharing.last.Load()
+	old.heard = old.heard.Add(-3 * r.sharing.period)
+	r.sharing.last.Store(&old)
 	require.Empty(t, r.sharing.current(), "the offer has ended")
 
 	// A registry whose host names a revision that never comes goes on without it.
@@ -180,7 +180,7 @@ func testDeafHost(t *testing.T) {
 		defer close(done)
 		for ; offering.Err() == nil; r.sleep(offering, r.sharing.period/2) {
 			_, _ = shared.js.PublishMsg(offering, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{
-				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created)}}})
+				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created.Load())}}})
 		}
 	}()
 	for range 2 {
@@ -228,8 +228,6 @@ func testRequests(t *testing.T) {
 	}
 	waiting := func(n int) {
 		eventually(t, func() bool {
-			r.sharing.mu.Lock()
-			defer r.sharing.mu.Unlock()
 			return len(r.sharing.requests) == n
 		}, "requests")
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-func openReader(t testing.TB, js jetstream.JetStream, stream string) *changeset.Reader[string] {
+func openReader(t testing.TB, js jetstream.JetStream, stream string) *changeset.Store[string] {
 	t.Helper()
-	r, err := changeset.OpenReader(background, js, changeset.Options[string]{Stream: stream})
+	r, err := changeset.Open(background, js, changeset.Options[string]{Stream: stream})
 	require.NoError(t, err)
 	return r
 }
 
 // follow returns the next n events behind a position.
-func follow(t testing.TB, r *changeset.Reader[string], after changeset.Position, n int) (events []changeset.Event[string]) {
+func follow(t testing.TB, r *changeset.Store[string], after changeset.Position, n int) (events []changeset.Event[string]) {
 	t.Helper()
 	if n == 0 {
 		return nil
@@ -40,7 +40,7 @@ func follow(t testing.TB, r *changeset.Reader[string], after changeset.Position,
 	return events
 }
 
-// A Reader yields what was written, from any position on, records in parts as one.
+// Follow yields what was written, from any position on, records in parts as one.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	js := single(t)
@@ -76,7 +76,7 @@ func TestFollow(t *testing.T) {
 		require.Equal(t, all[i+1:], append([]changeset.Event[string]{}, follow(t, r, at, len(all)-i-1)...))
 	}
 	var got []cowchangeset.Saved[string]
-	for c, err := range r.Changesets(background) {
+	for c, err := range r.Load(background) {
 		require.NoError(t, err)
 		got = append(got, c)
 	}
@@ -142,7 +142,7 @@ func TestReadLostMessages(t *testing.T) {
 	}
 }
 
-// A Reader says what has become of messages that it can no longer read.
+// Follow says what has become of messages that it can no longer read.
 func TestFollowErrors(t *testing.T) {
 	t.Parallel()
 	js := single(t)
@@ -178,14 +178,14 @@ func TestFollowErrors(t *testing.T) {
 	odd.Token = "odd"
 	require.ErrorIs(t, loadError(r.Follow(within(t, 10*time.Second), odd)), changeset.ErrRewound)
 
-	numbers, err := changeset.OpenReader(background, js, changeset.Options[int]{Stream: name})
+	numbers, err := changeset.Open(background, js, changeset.Options[int]{Stream: name})
 	require.NoError(t, err)
 	var undecodable *changeset.DecodeError
 	require.True(t, errors.As(loadError(numbers.Follow(within(t, 10*time.Second), changeset.Position{})), &undecodable))
 	require.Equal(t, uint64(0), undecodable.Seq)
 
-	require.PanicsWithValue(t, "changeset: Reader.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
-	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(noContext) })
+	require.PanicsWithValue(t, "changeset: Store.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
+	require.PanicsWithValue(t, "changeset: Store.Load called with a nil context", func() { r.Load(noContext) })
 }
 
 // A follower of a stream that was restored from a backup, and continued as far as it had
@@ -275,7 +275,7 @@ func TestEnd(t *testing.T) {
 	_, err = r.End(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, changeset.ErrUnknown)
-	require.PanicsWithValue(t, "changeset: Reader.End called with a nil context", func() { r.End(noContext) })
+	require.PanicsWithValue(t, "changeset: Store.End called with a nil context", func() { r.End(noContext) })
 }
 
 // End passes over a record with many parts that is not complete, although it gets each.
@@ -285,7 +285,7 @@ func TestEndBeforeParts(t *testing.T) {
 	name := stream(t, js, 1)
 	s := open(t, js, name)
 	require.NoError(t, s.Claim(background))
-	r, err := changeset.OpenReader(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
+	r, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	last, err := r.End(background)
 	require.NoError(t, err)

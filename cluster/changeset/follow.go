@@ -5,56 +5,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/values"
 )
-
-// Reader reads a trail from elsewhere, as another replica does while one writes. It never
-// writes, and takes no claim. OpenReader makes Readers. A Reader has a consumer only while
-// a loop runs, so it need not be closed. All methods may be called concurrently.
-type Reader[E any] struct {
-	*stream
-	values values.Values[E]
-}
-
-// OpenReader returns a Reader of the trail in a stream. It uses only the options Stream,
-// Codec and AckWait, and fails as Open does. It panics if ctx or js is nil.
-//
-// OpenReader is blocking: it waits for the servers.
-func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*Reader[E], error) {
-	needContext(ctx, "OpenReader")
-	if js == nil {
-		panic("changeset: OpenReader called with a nil JetStream")
-	}
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	at, err := open(ctx, js, o)
-	if err != nil {
-		return nil, failed("OpenReader", err)
-	}
-	return &Reader[E]{at, values.Of(o.Codec, o.MaxEntry, ErrValue)}, nil
-}
-
-// Changesets yields the changesets that were not pruned when the loop begins, as
-// Store.Load does. It panics if ctx is nil.
-//
-// Changesets is blocking: it waits for the servers. It takes effect when it asks for the
-// last sequence. A leader that is cut off from the others may answer that, with old
-// contents, for up to 10 seconds.
-func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
-	needContext(ctx, "Reader.Changesets")
-	return func(yield func(cowchangeset.Saved[E], error) bool) {
-		at, err := r.replay(ctx, 0, true) // LP(Changesets): the load of the last sequence
-		if err != nil {
-			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
-			return
-		}
-		yieldAll(r.values, at, yield)
-	}
-}
 
 // Event is the meaning of one record. Fields that do not belong to its Kind are zero. The
 // caller owns everything in it.
@@ -94,12 +46,12 @@ type Position struct {
 // Events of a changeset that was pruned may still come, with an ordinal below that of the
 // first Started. Follow is blocking: it waits for the servers and for events. It takes
 // effect for each event when its record is committed.
-func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[E], error] {
-	needContext(ctx, "Reader.Follow")
+func (s *Store[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[E], error] {
+	needContext(ctx, "Store.Follow")
 	return func(yield func(Event[E], error) bool) {
 		at := newState(false)
 		at.seq, at.line, at.token = after.Sequence, after.Line, after.Token
-		err := r.follow(ctx, at, yield)
+		err := s.follow(ctx, at, yield)
 		if err != errEnough {
 			yield(Event[E]{}, failed("Follow", err))
 		}
@@ -113,16 +65,16 @@ func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[
 // End is blocking: it waits for the servers. It takes effect when it asks for the last
 // sequence. A leader that is cut off from the others may answer that, with old
 // contents, for up to 10 seconds.
-func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
-	needContext(ctx, "Reader.End")
-	err = r.ask(ctx, func(ctx context.Context) error {
-		there, err := r.last(ctx) // LP(End)
+func (s *Store[E]) End(ctx context.Context) (at Position, err error) {
+	needContext(ctx, "Store.End")
+	err = s.ask(ctx, func(ctx context.Context) error {
+		there, err := s.last(ctx) // LP(End)
 		if err != nil {
 			return err
 		}
-		m, err := r.latest(ctx, there, func(m *message) bool { return m.Kind != wish && m.Part == m.Parts })
+		m, err := s.latest(ctx, there, func(m *message) bool { return m.Kind != wish && m.Part == m.Parts })
 		if err == nil && m != nil {
-			at = Position{m.seq, m.Line, m.subject[len(r.prefix):]}
+			at = Position{m.seq, m.Line, m.subject[len(s.prefix):]}
 		}
 		return err
 	})
@@ -134,8 +86,8 @@ func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
 
 // follow yields the events behind at. Its state has no changesets: what a record says
 // about one is not checked again.
-func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
-	return r.read(ctx, at.seq, 0, func(m *message) error {
+func (s *Store[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
+	return s.read(ctx, at.seq, 0, func(m *message) error {
 		if m.Kind == wish {
 			at.seq, at.parts = m.seq, nil
 			return nil
@@ -145,7 +97,7 @@ func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], 
 			return fmt.Errorf("%w: message %d follows %d", ErrPruned, m.seq, at.seq)
 		case gap && m.Line > at.line+1:
 			return corrupt(m, "line %d follows line %d", m.Line, at.line)
-		case gap, m.Kind != Claimed && at.token != "" && m.subject != r.prefix+at.token, m.Kind == Claimed && at.token != "" && m.Previous != at.token:
+		case gap, m.Kind != Claimed && at.token != "" && m.subject != s.prefix+at.token, m.Kind == Claimed && at.token != "" && m.Previous != at.token:
 			return fmt.Errorf("%w: message %d is line %d of %q, after line %d of %q", ErrRewound, m.seq, m.Line, m.subject, at.line, at.token)
 		case at.line == 0 && m.Line != 1 && m.Kind != Started:
 			return corrupt(m, "the beginning of the trail is lost")
@@ -154,11 +106,11 @@ func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], 
 		if err != nil {
 			return err
 		}
-		at.seq, at.line, at.parts, at.token = m.seq, m.Line, parts, m.subject[len(r.prefix):]
+		at.seq, at.line, at.parts, at.token = m.seq, m.Line, parts, m.subject[len(s.prefix):]
 		if e == nil {
 			return nil
 		}
-		event, err := r.event(at, e)
+		event, err := s.event(at, e)
 		if err != nil {
 			return err
 		}
@@ -170,14 +122,14 @@ func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], 
 }
 
 // event returns the event of a record.
-func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
+func (s *Store[E]) event(at *state, e *event) (Event[E], error) {
 	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Kind: e.Kind, Ordinal: e.Ordinal, Holder: e.Holder}
 	var err error
 	switch e.Kind {
 	case Started:
 		v.Previous = e.Previous
 	case Appended:
-		v.Entries, err = decodeAll(r.values, e, nil)
+		v.Entries, err = decodeAll(s.values, e, nil)
 	case Sealed:
 		v.Manifest = cowchangeset.Manifest{Len: e.Len, Last: e.Last}
 	case Aborted:
