@@ -397,20 +397,6 @@ func TestLastMessageIsGone(t *testing.T) {
 	start(t, js, "c")
 }
 
-// No more reports wait than MaxPending.
-func TestMaxPending(t *testing.T) {
-	server := natstest.Start(t, 1)
-	server.Kill(0)
-	a := launch(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.MaxPending = 10 })
-	for i := range 30 {
-		a.fail(fmt.Sprint("k", i), 4)
-	}
-	require.Equal(t, 10, a.Hints().Waiting)
-	require.EqualValues(t, 20, a.Hints().Dropped)
-	a.RecordSuccess("k0") // of a key that waits
-	require.Equal(t, 10, a.Hints().Waiting)
-}
-
 // Wrong credentials are reported.
 func TestNoPermission(t *testing.T) {
 	server := natstest.Start(t, 1)

@@ -79,10 +79,10 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 	defer messages.Close()
 	f.g.counts.connected.Store(true)
 	defer f.g.counts.connected.Store(false) // also if a function of the caller exits
-	once(f.g.usable)
+	f.g.found()
 	for listing := info.State.Msgs > 0 && f.last < f.began; ; { // of what is in the stream already
 		if !listing {
-			once(f.g.heard)
+			f.g.all()
 		}
 		m, ok, err := messages.Next(ctx)
 		switch {
@@ -163,13 +163,4 @@ func (f *follower[K]) forget() {
 	f.g.outbox.mu.Lock() // as a command does
 	defer f.g.outbox.mu.Unlock()
 	maps.DeleteFunc(f.g.commands.given, func(subject, id string) bool { return !f.g.outbox.waits(subject, id) })
-}
-
-// once closes a channel that only the follower closes, unless it has.
-func once(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
 }

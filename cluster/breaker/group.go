@@ -37,10 +37,11 @@ type Group[K ~string] struct {
 	counts   counts
 	acked    atomic.Uint64 // the sequence of the last hint that the publisher has stored; 0: the follower has found the stream restored since
 
-	usable chan struct{} // closed when the follower has found the stream, with the right settings
-	heard  chan struct{} // closed when the follower has met all that was in the stream when it began
-	stop   context.CancelCauseFunc
-	closed sync.WaitGroup
+	usable, heard chan struct{}
+	found         func() // closes usable: the follower has found the stream, with the right settings
+	all           func() // closes heard: the follower has met all that was in the stream when it began
+	stop          context.CancelCauseFunc
+	closed        sync.WaitGroup
 }
 
 // NewGroup returns a group of closed breakers that exchanges hints over js, or an error
@@ -55,12 +56,13 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	if err != nil {
 		return nil, err
 	}
-	g := &Group[K]{config: c, replica: nuid.Next(), outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
+	g := &Group[K]{config: c, replica: nuid.Next(), outbox: newOutbox(), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
 	g.opened.init()
 	if g.Group, err = atomicbreaker.NewGroup(g.listened(c.Group)); err != nil {
 		return nil, err
 	}
+	g.found, g.all = sync.OnceFunc(func() { close(g.usable) }), sync.OnceFunc(func() { close(g.heard) })
 	ctx, stop := context.WithCancelCause(context.Background())
 	g.stop = stop
 	f := newFollower(js, g)

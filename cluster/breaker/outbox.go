@@ -19,9 +19,12 @@ type outbox struct {
 	ended   bool
 }
 
-func newOutbox(most int) *outbox {
+// maxPending is how many hints leave no room for a report.
+const maxPending = 10_000
+
+func newOutbox() *outbox {
 	return &outbox{
-		most: most, wake: make(chan struct{}, 1), closed: make(chan struct{}),
+		most: maxPending, wake: make(chan struct{}, 1), closed: make(chan struct{}),
 		waiting: make(map[string]*list.Element),
 	}
 }

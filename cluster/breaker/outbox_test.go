@@ -10,7 +10,7 @@ import (
 // A hint that replaces another is the last to be published: commands keep their order. What was
 // replaced while the publisher had it is not what the publisher removes.
 func TestOutboxKeepsTheOrder(t *testing.T) {
-	o := newOutbox(2)
+	o := newOutbox()
 	put := func(h hint) bool { return o.put(h.subject("s"), h) }
 	first := func() string {
 		h, ok := o.first(t.Context())
@@ -39,7 +39,8 @@ func TestOutboxKeepsTheOrder(t *testing.T) {
 
 // There is room for all commands, for so many reports, and for what replaces one.
 func TestOutboxPrefersCommands(t *testing.T) {
-	o := newOutbox(2)
+	o := newOutbox()
+	o.most = 2
 	report := func(k string) hint { return hint{Kind: tripped, Key: k, Replica: "a"} }
 	put := func(h hint) bool { return o.put(h.subject("s"), h) }
 	require.True(t, put(report("a")))

@@ -39,7 +39,8 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 		if err != nil && ctx.Err() != nil {
 			return
 		}
-		again := err != nil && !tooLarge(err)
+		// The engine will never store one that is too large, which must not keep others waiting.
+		again := err != nil && !errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) && !errors.Is(err, nats.ErrMaxPayload)
 		if !again {
 			g.outbox.remove(h.subject(g.config.Stream), h.ID)
 			if good && err == nil {
@@ -82,10 +83,4 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 	}
 	g.acked.Store(ack.Sequence)
 	return ack.Sequence, nil
-}
-
-// tooLarge reports whether the engine will never store a hint, so that it must not keep
-// others waiting.
-func tooLarge(err error) bool {
-	return errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) || errors.Is(err, nats.ErrMaxPayload)
 }

@@ -103,8 +103,8 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 	}
 	var last error
 	for began := time.Now(); ; {
-		if err := t.connected(ctx); err != nil {
-			return t.unanswered(ctx, cmp.Or(last, err))
+		if push.Connected(ctx, t.js.Conn()) != nil {
+			return t.unanswered(ctx, cmp.Or(last, nats.ErrDisconnected))
 		}
 		msg := &nats.Msg{Subject: m.subject, Header: nats.Header{recordHeader: {string(text)}}, Data: m.data}
 		attempt, cancel := context.WithTimeout(ctx, t.ackWait)
@@ -133,17 +133,6 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 			return t.unanswered(ctx, last)
 		}
 	}
-}
-
-// connected waits until the connection is up. Without one, the client would keep a message,
-// and send it when there is one: a claim that was given up could take the trail then.
-func (t *trail) connected(ctx context.Context) error {
-	for conn := t.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
-		if push.Pause(ctx, retryPause/10) != nil {
-			return nats.ErrDisconnected
-		}
-	}
-	return nil
 }
 
 // refused returns the error of a message, and whether that is final.

@@ -48,12 +48,7 @@ type mirror[K ~string] struct {
 	foreign map[string]uint64 // the bucket's keys that are none, and their revisions
 	careful bool              // a caller's function has called runtime.Goexit
 
-	counters
-}
-
-// counters are those of Stats.
-type counters struct {
-	attached, resets, deliveries, foreignKeys atomic.Uint64
+	attached, resets, deliveries, foreignKeys atomic.Uint64 // those of Stats
 }
 
 func (m *mirror[K]) init() {

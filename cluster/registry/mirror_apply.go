@@ -190,17 +190,14 @@ func (r *Registry[K, V]) report(f Foreign) {
 // foreignKey notes a key of the bucket that is none of the registry's.
 func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64, gone bool, why error) {
 	had := r.mirror.foreign[name]
-	if gone {
-		delete(r.mirror.foreign, name)
-	} else {
-		r.mirror.foreign[name] = seq
-	}
-	if a.listing != nil {
-		if gone {
-			delete(a.listing.foreign, name)
-		} else {
-			a.listing.foreign[name] = seq
+	note := func(keys map[string]uint64) {
+		if keys[name] = seq; gone {
+			delete(keys, name)
 		}
+	}
+	note(r.mirror.foreign)
+	if a.listing != nil {
+		note(a.listing.foreign)
 	}
 	r.mirror.foreignKeys.Store(uint64(len(r.mirror.foreign)))
 	if !gone && had != seq {

@@ -11,14 +11,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
 	// The pauses between two sendings of a message.
 	firstRetry = 2 * time.Millisecond
 	lastRetry  = 250 * time.Millisecond
-	// How often a call looks whether the connection is up again.
-	reconnectPoll = 10 * time.Millisecond
 
 	// Codes of errors of the server that nats.go does not name.
 	codeWrongLast      jetstream.ErrorCode = 10071
@@ -266,17 +266,12 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, c *conflict, 
 
 // connected waits until the connection is up.
 func (r *Registry[K, V]) connected(ctx context.Context) error {
-	for {
-		switch {
-		case r.life.Err() != nil:
-			return context.Cause(r.life)
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case r.conn.IsConnected():
-			return nil
-		}
-		r.sleep(ctx, reconnectPoll)
+	if r.life.Err() != nil {
+		return context.Cause(r.life)
 	}
+	ctx, cancel := r.while(ctx)
+	defer cancel()
+	return push.Connected(ctx, r.conn)
 }
 
 // ended returns the error of a write that ends without an answer. Doubtful says that it

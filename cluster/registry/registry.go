@@ -228,15 +228,7 @@ func (r *Registry[K, V]) Len() int { return r.inner.Len() }
 
 // All returns an iterator over the keys and their values, in no particular order. It is
 // local, as [shardedregistry.Registry.All].
-func (r *Registry[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for k, h := range r.inner.All() {
-			if !yield(k, h.Value) {
-				return
-			}
-		}
-	}
-}
+func (r *Registry[K, V]) All() iter.Seq2[K, V] { return pairs(r.inner.Entries()) }
 
 // Entries is All with versions. It is local, as [shardedregistry.Registry.Entries].
 func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(r.inner.Entries()) }
@@ -259,6 +251,17 @@ func shown[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq[Entry
 	return func(yield func(Entry[K, V]) bool) {
 		for e := range entries {
 			if !yield(shownEntry(e)) {
+				return
+			}
+		}
+	}
+}
+
+// pairs returns the keys and values of entries of the mirror.
+func pairs[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range entries {
+			if !yield(e.Key, e.Value.Value) {
 				return
 			}
 		}

@@ -39,15 +39,7 @@ func (s *Snapshot[K, V]) Len() int { return s.of.Len() }
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(s.of.Entries()) }
 
 // All returns an iterator over the keys and their values, in no particular order.
-func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for e := range s.Entries() {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	}
-}
+func (s *Snapshot[K, V]) All() iter.Seq2[K, V] { return pairs(s.of.Entries()) }
 
 // Snapshot returns what the mirror holds at one instant during the call. It is local, as
 // [shardedregistry.Registry.Snapshot].

@@ -244,8 +244,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 			return Version(revision), err
 		}
 		var c *conflict
-		named := errors.As(err, &c)
-		if named && c.last == 0 && expect != 0 { // the marker has expired
+		if errors.As(err, &c) && c.last == 0 && expect != 0 { // the marker has expired
 			other = &c.last
 			continue
 		}
@@ -253,7 +252,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 		if err := w.refused(err, expect); err != nil {
 			return 0, err
 		}
-		if !named || r.known(w.key).revision != 0 {
+		if r.known(w.key).revision != 0 {
 			continue
 		}
 		// The key was deleted, and its tomb is forgotten. Or the bucket was restored or made anew, and the mirror

@@ -20,6 +20,8 @@ const (
 	missedHeartbeats = 3
 	// interest is how long a server keeps a consumer that nobody listens to, in heartbeats.
 	interest = 10
+	// reconnectPoll is how often Connected looks.
+	reconnectPoll = 10 * time.Millisecond
 )
 
 var (
@@ -171,6 +173,17 @@ func Pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Connected waits until a connection is up, or closed for good. Without one, the client would keep a message, and send it
+// when there is one, perhaps minutes later.
+func Connected(ctx context.Context, conn *nats.Conn) error {
+	for !conn.IsConnected() && !conn.IsClosed() {
+		if err := Pause(ctx, reconnectPoll); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // API returns what the subjects of the servers' API begin with.
