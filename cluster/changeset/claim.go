@@ -48,7 +48,7 @@ func (t *trail) claim(ctx context.Context) error {
 		at, err := t.end(ctx)
 		if err == nil {
 			m := &message{subject: subject, record: record{Line: at.line + 1, Kind: Claimed, Holder: t.holder, Previous: at.token}}
-			if err = t.publish(ctx, m, at); err == nil {
+			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
 				t.state, t.fenced, t.purged = nil, nil, 0
 				t.claimed.Store(true)
@@ -85,6 +85,21 @@ func (t *trail) wish(ctx context.Context, subject string) {
 	defer cancel()
 	m := &nats.Msg{Subject: subject, Header: nats.Header{recordHeader: {string(text)}}}
 	_, _ = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(t.name), jetstream.WithRetryAttempts(0)) // if it fails, the next claims are late, too
+}
+
+// has reports whether the message with a sequence is m, whose acknowledgement was lost. Another claim in its place
+// would be a second effect of the call.
+func (t *trail) has(ctx context.Context, m *message, seq uint64) (is bool) {
+	_ = t.ask(ctx, func(ctx context.Context) error {
+		there, err := t.last(ctx)
+		if err != nil || seq < there.first || seq > there.last || there.removed[seq] {
+			return err
+		}
+		found, err := t.get(ctx, there.at, seq)
+		is = err == nil && found.subject == m.subject && found.Kind == m.Kind
+		return err
+	})
+	return is
 }
 
 // end returns the place behind the last message, with the token of that.

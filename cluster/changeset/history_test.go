@@ -103,7 +103,7 @@ type wishing struct {
 func (w *wishing) PublishMsg(ctx context.Context, m *nats.Msg, o ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	call := time.Since(w.h.begun)
 	ack, err := w.JetStream.PublishMsg(ctx, m, o...)
-	if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) {
+	if strings.Contains(m.Header.Get("Changeset-Record"), `"kind":"wish"`) {
 		answer := time.Since(w.h.begun)
 		if err != nil {
 			answer = math.MaxInt64 // it may still arrive
