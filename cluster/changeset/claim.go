@@ -50,7 +50,7 @@ func (t *trail) claim(ctx context.Context) error {
 			m := &message{subject: subject, record: record{Line: at.line + 1, Kind: Claimed, Holder: t.holder, Previous: at.token}}
 			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
-				t.state, t.fenced, t.purged = nil, nil, 0
+				t.state, t.fenced = nil, nil
 				t.claimed.Store(true)
 				return nil
 			}

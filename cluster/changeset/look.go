@@ -44,9 +44,6 @@ func (t *trail) look(ctx context.Context) error {
 	}
 }
 
-// errStale: a replica with old contents has answered.
-var errStale = errors.New("changeset: a replica is behind")
-
 // lookOnce reads the messages behind place. It reports whether there were some.
 func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, t.ackWait)
@@ -73,7 +70,7 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 		}
 		m, err := t.get(bounded, there.at, t.place.seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return more, errStale
+			return more, errors.New("changeset: a replica is behind")
 		}
 		if err != nil {
 			return more, err

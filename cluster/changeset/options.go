@@ -28,8 +28,6 @@ type Options[E any] struct {
 	AckWait time.Duration
 }
 
-const defaultAckWait = time.Second
-
 // validate returns an error that names the setting at fault.
 func (o Options[E]) validate() error {
 	switch {

@@ -52,10 +52,7 @@ func (t *trail) purge(ctx context.Context) error {
 		return nil
 	}
 	start := t.state.sets[0].start
-	if start <= t.purged {
-		return nil
-	}
-	err := t.ask(ctx, func(ctx context.Context) error {
+	return t.ask(ctx, func(ctx context.Context) error {
 		there, err := t.last(ctx)
 		if err != nil || there.at.CachedInfo().Config.DenyPurge || there.first > t.place.own {
 			return err
@@ -68,8 +65,4 @@ func (t *trail) purge(ctx context.Context) error {
 		}
 		return there.at.Purge(ctx, jetstream.WithPurgeSequence(start))
 	})
-	if err == nil {
-		t.purged = start
-	}
-	return err
 }

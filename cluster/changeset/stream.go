@@ -77,7 +77,7 @@ type stream struct {
 
 // open looks a stream up, and checks its settings.
 func open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*stream, error) {
-	s := &stream{js: js, name: o.Stream, ackWait: cmp.Or(o.AckWait, defaultAckWait)}
+	s := &stream{js: js, name: o.Stream, ackWait: cmp.Or(o.AckWait, time.Second)}
 	err := s.ask(ctx, func(ctx context.Context) error {
 		info, _, err := s.info(ctx)
 		if err == nil {

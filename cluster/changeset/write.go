@@ -19,7 +19,6 @@ type trail struct {
 	fenced  error       // an ErrFenced, or nil
 	state   *state      // up to place; nil until it is needed
 	ids     uint64      // message IDs given away
-	purged  uint64      // the sequence below which messages are purged, as far as known
 }
 
 // place is where the next message goes.

@@ -92,7 +92,7 @@ func (r *Registry[K, V]) mirrorBucket() {
 		r.mirror.gaps.Add(1)
 		r.refuse()
 		r.status.fail(err)
-		r.sleep(r.life, pause/2+rand.N(pause))
+		_ = push.Pause(r.life, pause/2+rand.N(pause))
 		pause = min(2*pause, lastPause)
 	}
 	returned = true

@@ -76,7 +76,7 @@ func refusal(api *jetstream.APIError) (answer, error) {
 		if last, named := lastRevision(api); named {
 			return clash, &conflict{last}
 		}
-		return busy, errInFlight
+		return busy, errors.New("registry: another write of the key is in flight")
 	case codeDuplicate:
 		return unclear, fmt.Errorf("registry: %w", api)
 	case codeTooLarge, codeHeaderTooLarge:
@@ -181,7 +181,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		if ctx.Err() != nil || r.life.Err() != nil {
 			return 0, r.ended(ctx, doubtful || w.suspicious, err)
 		}
-		r.sleep(ctx, pause/2+rand.N(pause))
+		_ = push.Pause(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)
 	}
 }

@@ -271,8 +271,3 @@ func pairs[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq2[K, V
 func shownEntry[K ~string, V any](e Entry[K, held[V]]) Entry[K, V] {
 	return Entry[K, V]{Key: e.Key, Value: e.Value.Value, Version: e.Value.Version}
 }
-
-// String returns the bucket and how many keys the mirror has.
-func (r *Registry[K, V]) String() string {
-	return fmt.Sprintf("registry %s: %d keys", r.stream[len("KV_"):], r.inner.Len())
-}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -133,7 +135,7 @@ func (r *Registry[K, V]) beat() {
 				r.reserve(r.life)
 				continue
 			}
-			r.sleep(r.life, pause/2+rand.N(pause))
+			_ = push.Pause(r.life, pause/2+rand.N(pause))
 			pause = min(2*pause, lastBeatPause)
 		}
 	}
@@ -181,16 +183,5 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 		return ok
 	case <-r.life.Done():
 		return false
-	}
-}
-
-// sleep waits for d, or until ctx ends.
-func (r *Registry[K, V]) sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-r.life.Done():
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -69,20 +71,13 @@ func (s *sharing) offer() string {
 // offered notes the offer of a sync message, if it has one that this registry can use.
 func (s *sharing) offered(text string) {
 	o := offer{heard: time.Now()}
-	if _, err := fmt.Sscanf(text, "%s %d %d", &o.host, &o.every, &o.created); err != nil || s.name == "" || !isName(o.host) {
+	if _, err := fmt.Sscanf(text, "%s %d %d", &o.host, &o.every, &o.created); err != nil || s.name == "" || len(o.host) > 64 || strings.ContainsAny(o.host, ".*>") { // which a subject will have
 		return
 	}
 	// A stream that copies another one holds offers of that one, whose revisions are others.
 	if o.every <= s.period && o.created == s.created.Load() {
 		s.last.Store(&o)
 	}
-}
-
-// isName reports whether an offer's name may be part of a subject.
-func isName(name string) bool {
-	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return !('0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
-	}) < 0
 }
 
 // current returns who offers beats, which may be this registry, or "" if nobody does.
@@ -126,7 +121,7 @@ func (r *Registry[K, V]) stayFresh() {
 				continue
 			}
 			// Those that have lost their host do not all beat: the first offer comes to the others.
-			r.sleep(r.life, rand.N(r.sharing.period/2))
+			_ = push.Pause(r.life, rand.N(r.sharing.period/2))
 			if now := r.sharing.current(); host == "" && now != "" && r.takePart(now, &misses) {
 				continue
 			}
@@ -170,7 +165,7 @@ func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	if err != nil || revision <= before { // which was delivered before the beat was sent
 		return true, false
 	}
-	for ; ; r.sleep(ctx, sharePoll) {
+	for ; ; _ = push.Pause(ctx, sharePoll) {
 		// The mirror's goroutine counts a gap before it notes the delivery that shows it.
 		at := r.mirror.position.Load()
 		switch {

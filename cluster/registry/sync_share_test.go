@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // One of many replicas writes the sync messages for all; another one does when it has gone.
@@ -178,7 +180,7 @@ func testDeafHost(t *testing.T) {
 	defer stop()
 	go func() {
 		defer close(done)
-		for ; offering.Err() == nil; r.sleep(offering, r.sharing.period/2) {
+		for ; offering.Err() == nil; _ = push.Pause(offering, r.sharing.period/2) {
 			_, _ = shared.js.PublishMsg(offering, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{
 				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created.Load())}}})
 		}

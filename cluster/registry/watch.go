@@ -26,10 +26,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key holds in the snapshot, and whether key is present there.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	e, ok := s.of.Lookup(key)
-	if !ok {
-		return entry, false
-	}
-	return shownEntry(e), true
+	return shownEntry(e), ok
 }
 
 // Len returns the number of keys.

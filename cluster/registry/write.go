@@ -104,13 +104,7 @@ func (w *write[K, V]) keepTTL(revision uint64) (over bool) {
 
 // replaced waits until the mirror shows something else of the key than a revision.
 func (w *write[K, V]) replaced(revision uint64) error {
-	ctx, cancel := w.r.while(w.ctx)
-	defer cancel()
-	e, ok := w.r.inner.Lookup(w.key)
-	if !ok || uint64(e.Value.Version) != revision {
-		return nil
-	}
-	if _, err := w.r.inner.Wait(ctx, w.key, e.Version); err != nil && !errors.Is(err, ErrNotFound) {
+	if _, err := w.r.Wait(w.ctx, w.key, Version(revision)); err != nil && !errors.Is(err, ErrNotFound) {
 		return w.r.ended(w.ctx, false, err)
 	}
 	return nil
@@ -154,6 +148,14 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 		return nil, context.Cause(r.life)
 	}
 	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header}, nil
+}
+
+// encode begins a call, and returns what it stores.
+func (r *Registry[K, V]) encode(ctx context.Context, method string, key K, value V, opts []Option) (w *write[K, V], data []byte, err error) {
+	if w, err = r.begin(ctx, method, key, opts); err == nil {
+		data, err = r.config.Codec.Encode(value)
+	}
+	return w, data, err
 }
 
 // prove makes what the mirror shows a proof of what the bucket held at an instant of this
@@ -212,11 +214,7 @@ func (w *write[K, V]) await(revision uint64) error {
 // Create panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
 // takes effect when the bucket stores the value.
 func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "Create", key, opts)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(value)
+	w, data, err := r.encode(ctx, "Create", key, value, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -272,11 +270,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 // repeats its request while others change the key. It takes effect when the bucket
 // stores the value.
 func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "Put", key, opts)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(value)
+	w, data, err := r.encode(ctx, "Put", key, value, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -396,11 +390,7 @@ func (w *write[K, V]) present() (state[V], error) {
 // UpdateIf panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 // It takes effect when the bucket stores the value.
 func (r *Registry[K, V]) UpdateIf(ctx context.Context, key K, version Version, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "UpdateIf", key, opts)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(value)
+	w, data, err := r.encode(ctx, "UpdateIf", key, value, opts)
 	if err != nil {
 		return 0, err
 	}

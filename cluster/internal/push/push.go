@@ -20,8 +20,6 @@ const (
 	missedHeartbeats = 3
 	// interest is how long a server keeps a consumer that nobody listens to, in heartbeats.
 	interest = 10
-	// reconnectPoll is how often Connected looks.
-	reconnectPoll = 10 * time.Millisecond
 )
 
 var (
@@ -179,7 +177,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 // when there is one, perhaps minutes later.
 func Connected(ctx context.Context, conn *nats.Conn) error {
 	for !conn.IsConnected() && !conn.IsClosed() {
-		if err := Pause(ctx, reconnectPoll); err != nil {
+		if err := Pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
