@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 )
@@ -15,12 +16,13 @@ type calls[K ~string] struct {
 
 // call is one of them. Its fields are guarded by the mutex of calls, but for had and done.
 type call struct {
-	id    string // of its message; "" if it has none
-	had   uint64 // the revision that the mirror had of the key before that was sent
-	want  uint64 // the revision that it waits for; 0 while it is not known
-	got   uint64 // the revision that was delivered with its id; 0 if none was
-	fired bool
-	done  chan struct{} // closed when the mirror has what it waits for, or by end
+	id     string // of its message; "" if it has none
+	had    uint64 // the revision that the mirror had of the key before that was sent
+	want   uint64 // the revision that it waits for; 0 while it is not known
+	got    uint64 // the revision that was delivered with its id; 0 if none was
+	fired  bool
+	done   chan struct{}      // closed when the mirror has what it waits for, or by end
+	cancel context.CancelFunc // of the request under way
 }
 
 func (c *calls[K]) init() { c.of = make(map[K]map[*call]struct{}) }
@@ -59,6 +61,19 @@ func (w *call) fire() {
 	if !w.fired {
 		w.fired = true
 		close(w.done)
+	}
+	if w.cancel != nil {
+		w.cancel()
+	}
+}
+
+// request notes how to end the request under way, and ends it at once if the wait is over: a delivery may come before
+// the answer.
+func (c *calls[K]) request(w *call, cancel context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.cancel = cancel; w.fired {
+		cancel()
 	}
 }
 

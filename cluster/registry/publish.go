@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,11 +43,14 @@ const (
 	noRoom                // refused, because the bucket is full
 )
 
-// request sends m once, and waits for its answer no longer than Config.Timeout. It returns what came of it, and the
-// revision if it is stored.
-func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint64, error) {
+// request sends m once, and waits for its answer no longer than Config.Timeout and until the mirror has it for w, if there
+// is one. It returns what came of it, and the revision if it is stored.
+func (r *Registry[K, V]) request(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
+	if w != nil {
+		r.calls.request(w, cancel)
+	}
 	ack, err := r.js.PublishMsg(ctx, m)
 	if err == nil && ack.Stream != r.stream {
 		return refused, 0, fmt.Errorf("registry: stream %s has stored the message, not %s", ack.Stream, r.stream)
@@ -131,7 +135,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
-		a, revision, err := r.request(ctx, m)
+		a, revision, err := r.request(ctx, c, m)
 		if got := r.calls.seen(c); got != 0 {
 			return got, nil // the mirror has it, whatever the answer is
 		}
@@ -266,8 +270,8 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, c *conflict, 
 
 // connected waits until the connection is up.
 func (r *Registry[K, V]) connected(ctx context.Context) error {
-	if r.life.Err() != nil {
-		return context.Cause(r.life)
+	if r.conn.IsConnected() {
+		return cmp.Or(context.Cause(r.life), context.Cause(ctx))
 	}
 	ctx, cancel := r.while(ctx)
 	defer cancel()

@@ -3,6 +3,7 @@ package natstest
 import (
 	"log"
 	"os"
+	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -33,4 +34,15 @@ func must[T any](v T, err error) T {
 		log.Fatal(err)
 	}
 	return v
+}
+
+// Long reports whether the tests may take minutes: CLUSTER_LONG is set.
+func Long() bool { return os.Getenv("CLUSTER_LONG") != "" }
+
+// NeedsLong skips a test, because of why, unless Long.
+func NeedsLong(t testing.TB, why string) {
+	t.Helper()
+	if !Long() {
+		t.Skipf("%s: CLUSTER_LONG is not set, see make cluster-storm", why)
+	}
 }
