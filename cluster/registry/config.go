@@ -13,8 +13,7 @@ const (
 	defaultTimeout   = 2 * time.Second
 
 	minMaxLag = 300 * time.Millisecond
-	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in
-	// DESIGN.md.
+	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in DESIGN.md.
 	beatsPerLag = 6
 )
 
