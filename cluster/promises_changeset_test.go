@@ -51,7 +51,7 @@ func changesetWell(t *testing.T, e *engine) func(*testing.T) {
 	tracker := resumed(t, e.near)
 	_, err := tracker.Record("recorded")
 	require.NoError(t, err)
-	r, err := changeset.OpenReader(within(t), e.far.js, changeset.Options[string]{Stream: "TRAIL"})
+	r, err := changeset.Open(within(t), e.far.js, changeset.Options[string]{Stream: "TRAIL"})
 	require.NoError(t, err)
 	for event, err := range r.Follow(within(t), changeset.Position{}) {
 		require.NoError(t, err)

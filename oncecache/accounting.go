@@ -29,8 +29,8 @@ type accounting struct {
 	more     atomics.Int64
 
 	// The other counts of Stats.
-	failed, panicked, timedOut, evicted, idled, expired atomics.Gauge
-	createTime                                          atomics.Gauge // in nanoseconds
+	failed, panicked, timedOut, renewals, evicted, idled, expired atomics.Gauge
+	createTime                                                    atomics.Gauge // in nanoseconds
 
 	_ atomics.CacheLinePad
 

@@ -101,7 +101,7 @@ func TestExpiryIsCounted(t *testing.T) {
 			t.Error(v)
 		}
 		s := c.Stats()
-		if s.Hits != 2 || s.Misses != 2 || s.Created != 2 || created.Load() != 2 || s.CreateTime != time.Second || s.Expired != 1 {
+		if s.Hits != 2 || s.Misses != 2 || s.Created != 2 || created.Load() != 2 || s.Renewals != 1 || s.CreateTime != time.Second || s.Expired != 1 {
 			t.Errorf("%+v, %d created", s, created.Load())
 		}
 		c.Close(t.Context())

@@ -243,6 +243,7 @@ func (r *root[K, V]) renew(e *entry[K, V]) {
 	f.function.alone.Store(int64(goid.Token()))
 	n.thrown = new(PanicError)
 	if _, mine := r.beginRefresh(n, r.at(e.key), e); mine {
+		r.accounting.renewals.Add(1)
 		n.run(n.refreshed(own, r.renewal()))
 	}
 }

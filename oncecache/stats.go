@@ -21,6 +21,7 @@ type Stats struct {
 	Failed   uint64 // create functions that returned an error
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
 	TimedOut uint64 // creations that took longer than CreateTimeout
+	Renewals uint64 // renewals that have begun in the background; how their functions ended counts above, too
 	Evicted  uint64 // values, and kept errors, that had to make room
 	Idle     uint64 // values, and kept errors, that were idle
 	Expired  uint64 // values that expired
@@ -43,7 +44,7 @@ func (s Stats) LogValue() slog.Value {
 	}{
 		{"hits", s.Hits}, {"misses", s.Misses}, {"joined", s.Joined},
 		{"created", s.Created}, {"failed", s.Failed}, {"panicked", s.Panicked},
-		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"idle", s.Idle}, {"expired", s.Expired}, {"closed", s.Closed},
+		{"timed_out", s.TimedOut}, {"renewals", s.Renewals}, {"evicted", s.Evicted}, {"idle", s.Idle}, {"expired", s.Expired}, {"closed", s.Closed},
 	} {
 		if c.n != 0 {
 			attrs = append(attrs, slog.Uint64(c.name, c.n))
@@ -66,8 +67,8 @@ func (c *Cache[K, V]) Stats() Stats {
 	a := r.accounting // LP(Stats)
 	s := Stats{
 		Created: uint64(a.created.Load()), Failed: uint64(a.failed.Load()), Panicked: uint64(a.panicked.Load()),
-		TimedOut: uint64(a.timedOut.Load()), Evicted: uint64(a.evicted.Load()), Idle: uint64(a.idled.Load()),
-		Expired: uint64(a.expired.Load()), Closed: uint64(a.closings.Load()),
+		TimedOut: uint64(a.timedOut.Load()), Renewals: uint64(a.renewals.Load()),
+		Evicted: uint64(a.evicted.Load()), Idle: uint64(a.idled.Load()), Expired: uint64(a.expired.Load()), Closed: uint64(a.closings.Load()),
 		CreateTime: time.Duration(a.createTime.Load()), Recorded: r.lookups != nil,
 	}
 	if r.order != nil {

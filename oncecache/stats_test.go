@@ -24,7 +24,7 @@ func TestStatsAreLogged(t *testing.T) {
 	if want := "stats.created=2 stats.failed=1 stats.closed=1\n"; !strings.HasSuffix(out.String(), " "+want) {
 		t.Errorf("logged %q, want %q", out.String(), want)
 	}
-	if all := (oncecache.Stats{11, 12, 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, true}).LogValue().String(); all != "[hits=11 misses=12 joined=13 created=1 failed=2 panicked=3 timed_out=4 evicted=5 idle=6 expired=7 closed=8 create_time=9ns weight=10]" {
+	if all := (oncecache.Stats{11, 12, 13, 1, 2, 3, 4, 14, 5, 6, 7, 8, 9, 10, true}).LogValue().String(); all != "[hits=11 misses=12 joined=13 created=1 failed=2 panicked=3 timed_out=4 renewals=14 evicted=5 idle=6 expired=7 closed=8 create_time=9ns weight=10]" {
 		t.Error(all)
 	}
 }

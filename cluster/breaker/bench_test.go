@@ -36,8 +36,8 @@ func BenchmarkTripHeard(b *testing.B) {
 	for _, servers := range []int{1, 3} {
 		b.Run(map[int]string{1: "servers=1", 3: "servers=3"}[servers], func(b *testing.B) {
 			c := natstest.Start(b, servers)
-			group := func(name string) *breaker.Group[string] {
-				g, err := breaker.NewGroup(c.JetStream(), breaker.Config[string]{Stream: "hints", Replica: name, StreamReplicas: servers})
+			group := func() *breaker.Group[string] {
+				g, err := breaker.NewGroup(c.JetStream(), breaker.Config[string]{Stream: "hints", StreamReplicas: servers})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -47,7 +47,7 @@ func BenchmarkTripHeard(b *testing.B) {
 				}
 				return g
 			}
-			x, y := group("x"), group("y")
+			x, y := group(), group()
 			for b.Loop() {
 				x.ForceOpen("db")
 				for y.State("db") != atomicbreaker.ForcedOpen {

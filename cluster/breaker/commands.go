@@ -63,7 +63,7 @@ func (c *commands) after(n int) []hint {
 
 // command applies what an operator wants, and tells the others.
 func (g *Group[K]) command(h hint) {
-	h.Replica, h.ID = g.config.Replica, nuid.Next()
+	h.Replica, h.ID = g.replica, nuid.Next()
 	h = h.dated()
 	g.commands.mu.Lock()
 	place := g.commands.enter(h)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
@@ -34,7 +33,7 @@ type stored struct {
 }
 
 func (s *schedule) join(name string) *follower[string] {
-	c := Config[string]{Stream: "hints", Replica: name}
+	c := Config[string]{Stream: "hints"}
 	c.Group.Default.Policy = atomicbreaker.Consecutive(2)
 	g, err := NewGroup(s.js, c)
 	require.NoError(s.t, err)
@@ -48,19 +47,15 @@ func (s *schedule) join(name string) *follower[string] {
 // replica may not hear that it has.
 func (s *schedule) publish(f *follower[string], heard, acked bool) {
 	o := f.g.outbox
-	if waiting, _ := o.count(); waiting == 0 {
+	if o.count() == 0 {
 		return
 	}
-	h, _ := o.take(s.t.Context())
-	h, ok := h.due()
+	was, _ := o.first(s.t.Context())
+	h, ok := was.due()
 	if !ok {
+		o.remove(h.subject("hints"), h.ID)
 		f.g.dropped(h)
-		o.done()
 		return
-	}
-	h.Life = f.g.life
-	if h.ID == "" {
-		h.ID = nuid.Next()
 	}
 	subject := h.subject("hints")
 	if heard && !s.ids[h.ID] {
@@ -70,9 +65,7 @@ func (s *schedule) publish(f *follower[string], heard, acked bool) {
 		s.messages = append(s.messages, stored{s.last, time.Now(), subject, h.encode()})
 	}
 	if heard && acked {
-		o.done()
-	} else {
-		o.putBack(subject, h)
+		o.remove(subject, h.ID)
 	}
 }
 
@@ -125,14 +118,14 @@ func (s *schedule) step() {
 			s.deliver(f)
 		}
 	}
-	s.steps = append(s.steps, fmt.Sprint(f.g.config.Replica, " ", step, " ", k))
+	s.steps = append(s.steps, fmt.Sprint(f.g.replica, " ", step, " ", k))
 }
 
 // end lets everything arrive.
 func (s *schedule) end() {
 	for _, f := range s.replicas {
 		for {
-			if waiting, _ := f.g.outbox.count(); waiting == 0 {
+			if f.g.outbox.count() == 0 {
 				break
 			}
 			s.publish(f, true, true)
@@ -167,7 +160,7 @@ func TestSchedulesConverge(t *testing.T) {
 		s.end()
 		for _, f := range s.replicas {
 			for _, k := range []string{"k0", "k1"} {
-				require.Equal(t, forced(s.replicas[0], k), forced(f, k), "seed %d, %s at %s: %v", seed, k, f.g.config.Replica, s.steps)
+				require.Equal(t, forced(s.replicas[0], k), forced(f, k), "seed %d, %s at %s: %v", seed, k, f.g.replica, s.steps)
 			}
 			require.Empty(t, f.g.commands.given, "seed %d: %v", seed, s.steps)
 			require.Zero(t, f.g.commands.users)

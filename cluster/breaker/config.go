@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,10 +19,6 @@ type Config[K ~string] struct {
 	// most 255 bytes.
 	Stream string
 
-	// Replica names this replica. No other that runs at the same time may have the name, see
-	// ErrNamesake. It is one word as Stream is. Empty stands for a random name.
-	Replica string
-
 	// StreamReplicas is the number of servers that store a stream that the group makes.
 	// 0 stands for 1.
 	StreamReplicas int
@@ -36,11 +31,6 @@ type Config[K ~string] struct {
 	// seconds.
 	MaxOpenTimeout time.Duration
 
-	// MaxPending bounds the hints that wait for the engine, one for each key. More are
-	// dropped, see [Hints]; a command of an operator takes the place of the oldest report.
-	// 0 stands for 10,000.
-	MaxPending int
-
 	// OnError is told of what hinders the exchange of hints: the engine is away, a
 	// message is foreign, the stream has other settings. Nothing else is lost with it.
 	// It is called on a goroutine of the group, and must not call Close. A panic in it ends
@@ -49,44 +39,27 @@ type Config[K ~string] struct {
 	OnError func(error)
 }
 
-// maxName is how long the name of a stream may be, and as long may that of a replica be:
-// servers end a connection over a subject of 4 KiB.
+// maxName is how long the name of a stream may be: servers end a connection over a subject of 4 KiB.
 const maxName = 255
 
-const (
-	defaultMaxOpenTimeout = 30 * time.Second
-	defaultMaxPending     = 10_000
-)
+const defaultMaxOpenTimeout = 30 * time.Second
 
 // checked returns c with its defaults, or an error that names the setting that is wrong.
 func (c Config[K]) checked() (Config[K], error) {
 	switch {
-	case c.Stream == "":
-		return c, errors.New("breaker: Config.Stream is empty")
-	case !isWord(c.Stream):
-		return c, fmt.Errorf("breaker: Config.Stream %q: must be letters, digits, - and _", c.Stream)
-	case len(c.Stream) > maxName:
-		return c, fmt.Errorf("breaker: Config.Stream of %d bytes: must have at most %d", len(c.Stream), maxName)
-	case len(c.Replica) > maxName:
-		return c, fmt.Errorf("breaker: Config.Replica of %d bytes: must have at most %d", len(c.Replica), maxName)
-	case c.Replica != "" && !isWord(c.Replica):
-		return c, fmt.Errorf("breaker: Config.Replica %q: must be letters, digits, - and _", c.Replica)
+	case c.Stream == "" || !isWord(c.Stream) || len(c.Stream) > maxName:
+		return c, fmt.Errorf("breaker: Config.Stream %q: must be 1 to %d letters, digits, - and _", c.Stream, maxName)
 	case c.StreamReplicas < 0 || c.StreamReplicas > 5:
 		return c, fmt.Errorf("breaker: Config.StreamReplicas %d: must be in 0..5", c.StreamReplicas)
 	case c.Quorum < 0:
 		return c, fmt.Errorf("breaker: Config.Quorum %d: must not be negative", c.Quorum)
 	case c.MaxOpenTimeout < 0:
 		return c, fmt.Errorf("breaker: Config.MaxOpenTimeout %v: must not be negative", c.MaxOpenTimeout)
-	case c.MaxPending < 0:
-		return c, fmt.Errorf("breaker: Config.MaxPending %d: must not be negative", c.MaxPending)
 	}
 	c.StreamReplicas = max(c.StreamReplicas, 1)
 	c.Quorum = max(c.Quorum, 1)
 	if c.MaxOpenTimeout == 0 {
 		c.MaxOpenTimeout = defaultMaxOpenTimeout
-	}
-	if c.MaxPending == 0 {
-		c.MaxPending = defaultMaxPending
 	}
 	if c.OnError == nil {
 		c.OnError = func(error) {}

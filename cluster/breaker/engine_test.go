@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -123,29 +122,6 @@ func TestStreamRestoredAndContinued(t *testing.T) {
 	for _, k := range []string{"backup", "new 2", "new 3", "new 4"} {
 		a.becomes(t, k, atomicbreaker.ForcedOpen)
 	}
-}
-
-// The same if what the others have stored up to there has been replaced by later messages.
-func TestStreamRestoredAndReplaced(t *testing.T) {
-	t.Parallel()
-	server, dir, a, hold := restorable(t)
-	a.ForceOpen("backup")
-	a.hears(t, 1)
-	backup := t.TempDir()
-	replaceFiles(t, server, backup, dir)
-	a.Reset("backup")
-	a.Disable("lost")
-	a.hears(t, 3)
-	release := hold()
-	replaceFiles(t, server, dir, backup)
-	b := start(t, server.JetStream(), "b")
-	for n := range int64(5) { // of which the last is kept
-		b.fail("flaps", 4)
-		b.RecordSuccess("flaps")
-		b.hears(t, 1+n)
-	}
-	release()
-	a.becomes(t, "backup", atomicbreaker.ForcedOpen)
 }
 
 // A command that was stored, and lost with the backup before its replica has met it, is
@@ -385,26 +361,17 @@ func TestFunctionsThatExit(t *testing.T) {
 	b.becomes(t, "three", atomicbreaker.ForcedOpen)
 }
 
-// What a hint says is not lost with the function that is told of a namesake, and one that is
-// told again and again that the engine is away does not keep a processor busy.
+// One that is told again and again that the engine is away does not keep a processor busy.
 func TestErrorsThatExit(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, 1)
-	var away atomic.Bool
 	var errs atomic.Int64
-	a := start(t, server.JetStream(), "same", func(c *breaker.Config[string]) {
+	a := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) {
 		c.OnError = func(err error) {
-			if errors.Is(err, breaker.ErrNamesake) || away.Load() {
-				errs.Add(1)
-				runtime.Goexit()
-			}
+			errs.Add(1)
+			runtime.Goexit()
 		}
 	})
-	b := start(t, server.JetStream(), "same")
-	b.ForceOpen("db")
-	a.becomes(t, "db", atomicbreaker.ForcedOpen)
-	eventually(t, func() bool { return errs.Load() == 1 })
-	away.Store(true)
 	server.Kill(0)
 	a.Disable("db")
 	eventually(t, func() bool { return errs.Load() > 1 })
@@ -428,20 +395,6 @@ func TestLastMessageIsGone(t *testing.T) {
 	require.Equal(t, atomicbreaker.ForcedOpen, b.State("kept"))
 	require.NoError(t, stream.DeleteMsg(t.Context(), 1))
 	start(t, js, "c")
-}
-
-// No more hints wait than MaxPending.
-func TestMaxPending(t *testing.T) {
-	server := natstest.Start(t, 1)
-	server.Kill(0)
-	a := launch(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.MaxPending = 10 })
-	for i := range 30 {
-		a.ForceOpen(fmt.Sprint("k", i))
-	}
-	require.LessOrEqual(t, a.Hints().Waiting, 11) // one may be in the publisher's hands
-	require.GreaterOrEqual(t, a.Hints().Dropped, int64(19))
-	a.Reset("k0") // of a key that waits, or is in the publisher's hands
-	require.LessOrEqual(t, a.Hints().Waiting, 11)
 }
 
 // Wrong credentials are reported.

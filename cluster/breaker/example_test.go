@@ -16,14 +16,14 @@ import (
 func Example() {
 	js, stop := natstest.Local() // jetstream.New of a connection
 	defer stop()
-	replica := func(name string) *breaker.Group[string] {
-		g, err := breaker.NewGroup(js, breaker.Config[string]{Stream: "breakers", Replica: name})
+	replica := func() *breaker.Group[string] {
+		g, err := breaker.NewGroup(js, breaker.Config[string]{Stream: "breakers"})
 		if err != nil {
 			log.Fatal(err)
 		}
 		return g
 	}
-	a, b := replica("a"), replica("b")
+	a, b := replica(), replica()
 	defer a.Close()
 	defer b.Close()
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // follower hears what other replicas say. It belongs to one goroutine.
@@ -16,21 +18,18 @@ type follower[K ~string] struct {
 	js jetstream.JetStream
 	g  *Group[K]
 
-	created  time.Time                  // the stream that last is a sequence of
-	last     uint64                     // the last message that was met
-	newest   time.Time                  // the latest time of a message that was met
-	began    uint64                     // the last message of the stream when it began to follow
-	standing standing                   // which commands were met last
-	stalled  bool                       // a message behind the last one is not delivered
-	votes    map[K]map[string]time.Time // who says that a key is open, and until when
-	namesake string                     // the life of the last other replica with this one's name
-	sweepAt  int                        // how many keys with votes make it look for those that have ended
+	created time.Time                  // the stream that last is a sequence of
+	last    uint64                     // the last message that was met
+	newest  time.Time                  // the latest time of a message that was met
+	began   uint64                     // the last message of the stream when it began to follow
+	votes   map[K]map[string]time.Time // who says that a key is open, and until when
+	sweepAt int                        // how many keys with votes make it look for those that have ended
 }
 
 const firstSweep = 1024
 
 func newFollower[K ~string](js jetstream.JetStream, g *Group[K]) *follower[K] {
-	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), standing: newStanding(), sweepAt: firstSweep}
+	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), sweepAt: firstSweep}
 }
 
 // run follows the stream until ctx ends, beginning again after each failure.
@@ -45,7 +44,7 @@ func (f *follower[K]) run(ctx context.Context) {
 		if f.g.counts.heard.Load() != met {
 			pause = firstPause
 		}
-		if !sleep(ctx, pause) {
+		if push.Pause(ctx, pause) != nil {
 			return
 		}
 	}
@@ -72,116 +71,39 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 		f.forget()
 		f.created = info.Created
 	}
-	f.began, f.standing.older = end, nil
-	policy := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, MaxResetAttempts: 1}
-	if f.stalled {
-		if err := f.catchUp(ctx, stream); err != nil {
-			return err
-		}
-		f.stalled = false
-		policy.DeliverPolicy, policy.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.last+1
-	}
-	consumer, err := stream.OrderedConsumer(ctx, policy)
+	f.began = end
+	messages, err := push.Open(ctx, f.js, f.g.config.Stream, f.g.config.Stream+".>", heartbeat, publishTimeout)
 	if err != nil {
 		return err
 	}
-	messages, err := consumer.Messages(jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(5*time.Second))
-	if err != nil {
-		return err
-	}
-	defer messages.Stop()
-	defer context.AfterFunc(ctx, messages.Stop)()
+	defer messages.Close()
 	f.g.counts.connected.Store(true)
 	defer f.g.counts.connected.Store(false) // also if a function of the caller exits
-	once(f.g.usable)
-	listing := info.State.Msgs > 0 && f.last < f.began // of what is in the stream already
-	name := nameOf(consumer)
-	for silent := 0; ; {
-		wait := listTick
+	f.g.found()
+	for listing := info.State.Msgs > 0 && f.last < f.began; ; { // of what is in the stream already
 		if !listing {
-			once(f.g.heard)
-			wait = tick
+			f.g.all()
 		}
-		m, err := next(ctx, messages, wait)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			// The client makes another consumer behind the last message after a failure.
-			lost := nameOf(consumer) != name
-			if silent++; !lost && !listing && silent%quietTicks != 0 {
-				continue
-			}
-			more, err := f.awaits(ctx, stream)
-			switch {
-			case err != nil:
-				return err
-			case more && (lost || listing && silent > 1): // it has had the time to come
-				f.stalled = true
-				return fmt.Errorf("no message comes after %d, but there are some", f.last)
-			case lost:
-				return errLost
-			}
-			listing = more
-			continue
-		}
-		if err != nil {
+		m, ok, err := messages.Next(ctx)
+		switch {
+		case err != nil:
 			return err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Consumer != name {
-			return errLost
-		}
-		silent = 0
-		seq := meta.Sequence.Stream
-		if seq <= f.last && meta.Timestamp.After(f.newest) {
+		case ok && m.Sequence <= f.last && m.Stored.After(f.newest):
 			f.forget()
-			return fmt.Errorf("%w: message %d is another one", errRestored, seq)
-		}
-		if seq <= f.last {
-			if err := f.listed(ctx, m.Subject(), seq); err != nil {
+			return fmt.Errorf("the stream was restored from a backup: message %d is another one", m.Sequence)
+		case ok:
+			f.meet(m.Sequence, m.Stored, m.Subject, m.Data)
+			listing = listing && m.Sequence < f.began
+		case listing:
+			if listing, err = f.awaits(ctx, stream); err != nil {
 				return err
 			}
-		} else if restored, err := f.restored(ctx, stream); restored {
-			f.forget()
-			return errRestored
-		} else if err != nil {
-			return err
 		}
-		f.meet(seq, meta.Timestamp, m.Subject(), m.Data())
-		listing = listing && seq < f.began
 	}
 }
 
-// A follower that waits for a message looks once in a tick whether its consumer is still
-// there, and once in quietTicks whether the stream has messages that do not come. A tick is
-// longer than the two heartbeats after which the client gives a silent consumer up.
-const (
-	heartbeat  = time.Second
-	tick       = 5 * heartbeat / 2
-	quietTicks = 2
-	// While it lists what there is, it looks whether there is more when so much time has passed.
-	listTick = time.Second
-)
-
-// next waits for a message for some time.
-func next(ctx context.Context, messages jetstream.MessagesContext, d time.Duration) (jetstream.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return messages.Next(jetstream.NextContext(ctx))
-}
-
-// nameOf returns the name of the server's consumer, which an ordered one replaces.
-func nameOf(c jetstream.Consumer) string {
-	if info := c.CachedInfo(); info != nil {
-		return info.Name
-	}
-	return ""
-}
-
-var errLost = errors.New("the consumer was lost")
-
-var errRestored = errors.New("it was restored from a backup, or made anew")
+// heartbeat is how often the server says that there is nothing to tell.
+const heartbeat = time.Second
 
 // meet reads a message, unless it was met before. It is as old as its time says if it was in
 // the stream when the follower began.
@@ -193,54 +115,18 @@ func (f *follower[K]) meet(seq uint64, at time.Time, subject string, payload []b
 	if at.After(f.newest) {
 		f.newest = at
 	}
-	if f.isCommand(subject) {
-		f.standing.note(subject, seq)
-	}
 	var age time.Duration
-	old := seq <= f.began
-	if old {
+	if seq <= f.began {
 		age = max(0, time.Since(at))
 	}
-	f.read(subject, payload, age, old)
-}
-
-// catchUp meets the messages behind the last one without a consumer: there is one that none
-// delivers, because it looks like a status of the server.
-func (f *follower[K]) catchUp(ctx context.Context, stream jetstream.Stream) error {
-	for {
-		bounded, cancel := context.WithTimeout(ctx, publishTimeout)
-		m, err := stream.GetMsg(bounded, f.last+1, jetstream.WithGetMsgSubject(f.g.config.Stream+".>"))
-		cancel()
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		f.meet(m.Sequence, m.Time, m.Subject, m.Data)
-	}
+	f.read(subject, payload, age)
 }
 
 // awaits reports whether the stream has a message that was not met. The last one that it
-// had may have expired, and then none comes. It fails if the stream is another one.
+// had may have expired, and then none comes.
 func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	stored := f.g.acked.Load()
-	info, err := stream.Info(ctx)
-	if err != nil {
-		return false, err
-	}
-	end, restored, err := f.end(ctx, info, stored)
-	switch {
-	case err != nil:
-		return false, err
-	case restored:
-		f.forget()
-		return false, errRestored
-	case end > info.State.LastSeq || end == f.last: // of a leader that is cut off, or all is met
-		return false, nil
-	}
 	m, err := stream.GetLastMsgForSubject(ctx, f.g.config.Stream+".>")
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
@@ -261,7 +147,7 @@ func (f *follower[K]) end(ctx context.Context, info *jetstream.StreamInfo, store
 	if end >= known {
 		return end, false, nil
 	}
-	end, err = f.g.publishOne(ctx, f.js, hint{Kind: proof, Replica: f.g.config.Replica, Life: f.g.life, ID: nuid.Next()})
+	end, err = f.g.publishOne(ctx, f.js, hint{Kind: proof, Replica: f.g.replica, ID: nuid.Next()})
 	return end, err == nil && end <= known, err
 }
 
@@ -269,19 +155,12 @@ func (f *follower[K]) end(ctx context.Context, info *jetstream.StreamInfo, store
 // from a backup. Commands of this replica that were stored, and not met, may not come; those
 // that wait will.
 func (f *follower[K]) forget() {
-	f.last, f.newest, f.standing = 0, time.Time{}, newStanding()
+	f.last, f.newest = 0, time.Time{}
 	f.g.acked.Store(0)
 	clear(f.votes)
 	f.g.commands.mu.Lock()
 	defer f.g.commands.mu.Unlock()
+	f.g.outbox.mu.Lock() // as a command does
+	defer f.g.outbox.mu.Unlock()
 	maps.DeleteFunc(f.g.commands.given, func(subject, id string) bool { return !f.g.outbox.waits(subject, id) })
-}
-
-// once closes a channel that only the follower closes, unless it has.
-func once(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
 }

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -10,15 +11,11 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // ErrClosed reports that a group is closed.
 var ErrClosed = errors.New("breaker: group is closed")
-
-// ErrNamesake reports, by Config.OnError, that another replica that runs has the name of
-// this one. The two hear each other, but what one reports of a key replaces what the other
-// has reported, and both together count as one for a Quorum.
-var ErrNamesake = errors.New("breaker: another replica has the same name")
 
 // Group is an [atomicbreaker.Group] whose keys other replicas know about. Make it with
 // [NewGroup]. All methods of the local group for requests are its own: none of them waits
@@ -31,19 +28,20 @@ var ErrNamesake = errors.New("breaker: another replica has the same name")
 // replica alone, and a hint may undo them.
 type Group[K ~string] struct {
 	*atomicbreaker.Group[K]
-	config Config[K]
-	life   string // a random name of this Group
-	outbox *outbox
+	config  Config[K]
+	replica string // a random name of this Group
+	outbox  *outbox
 
 	commands commands
 	opened   opened[K]
 	counts   counts
 	acked    atomic.Uint64 // the sequence of the last hint that the publisher has stored; 0: the follower has found the stream restored since
 
-	usable chan struct{} // closed when the follower has found the stream, with the right settings
-	heard  chan struct{} // closed when the follower has met all that was in the stream when it began
-	stop   context.CancelCauseFunc
-	closed sync.WaitGroup
+	usable, heard chan struct{}
+	found         func() // closes usable: the follower has found the stream, with the right settings
+	all           func() // closes heard: the follower has met all that was in the stream when it began
+	stop          context.CancelCauseFunc
+	closed        sync.WaitGroup
 }
 
 // NewGroup returns a group of closed breakers that exchanges hints over js, or an error
@@ -58,15 +56,13 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	if err != nil {
 		return nil, err
 	}
-	if c.Replica == "" {
-		c.Replica = nuid.Next()
-	}
-	g := &Group[K]{config: c, life: nuid.Next(), outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
+	g := &Group[K]{config: c, replica: nuid.Next(), outbox: newOutbox(), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
 	g.opened.init()
 	if g.Group, err = atomicbreaker.NewGroup(g.listened(c.Group)); err != nil {
 		return nil, err
 	}
+	g.found, g.all = sync.OnceFunc(func() { close(g.usable) }), sync.OnceFunc(func() { close(g.heard) })
 	ctx, stop := context.WithCancelCause(context.Background())
 	g.stop = stop
 	f := newFollower(js, g)
@@ -81,7 +77,7 @@ func (g *Group[K]) work(ctx context.Context, f func()) {
 	g.closed.Go(func() {
 		returned := false
 		defer func() {
-			if !returned && sleep(ctx, firstPause) {
+			if !returned && push.Pause(ctx, firstPause) == nil {
 				g.work(ctx, f)
 			}
 		}()
@@ -95,7 +91,7 @@ func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupC
 	then := c.OnStateChange
 	c.OnStateChange = func(k K, e atomicbreaker.Event) {
 		g.opened.changed(k, e)
-		if h, ok := newReport(string(k), g.config.Replica, e); ok && !e.Shadow {
+		if h, ok := newReport(string(k), g.replica, e); ok && !e.Shadow {
 			g.publish(h)
 		}
 		if then != nil {
@@ -112,6 +108,7 @@ const maxKey = 1024
 // publish leaves h to the publisher, or drops it if too many wait or its key is too long. It
 // reports whether the publisher has it.
 func (g *Group[K]) publish(h hint) bool {
+	h.ID = cmp.Or(h.ID, nuid.Next()) // one for all attempts
 	if len(h.Key) > maxKey || !g.outbox.put(h.subject(g.config.Stream), h) {
 		g.counts.dropped.Add(1)
 		return false
@@ -155,7 +152,7 @@ func (g *Group[K]) Close() {
 	g.stop(ErrClosed)
 	g.outbox.close()
 	g.closed.Wait()
-	g.outbox.drain()
+	g.counts.dropped.Add(int64(g.outbox.drain()))
 	g.commands.mu.Lock()
 	defer g.commands.mu.Unlock()
 	clear(g.commands.given) // nobody meets them

@@ -48,7 +48,7 @@ func TestCloseAtEachStep(t *testing.T) {
 	js := server.JetStream()
 	const commands = 5
 	for step := range 12 {
-		g, err := NewGroup(js, Config[string]{Stream: "hints", Replica: fmt.Sprint("r", step)})
+		g, err := NewGroup(js, Config[string]{Stream: "hints"})
 		require.NoError(t, err)
 		var speaking sync.WaitGroup
 		speaking.Go(func() {
@@ -78,12 +78,14 @@ func TestCloseAtEachStep(t *testing.T) {
 func TestCloseWhilePublishing(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, 1)
-	g, err := NewGroup(server.JetStream(), Config[string]{Stream: "hints"})
+	js := server.JetStream()
+	g, err := NewGroup(js, Config[string]{Stream: "hints"})
 	require.NoError(t, err)
 	require.NoError(t, g.Wait(t.Context()))
 	server.SlowClients(0, time.Second)
+	before := js.Conn().Stats().OutMsgs
 	g.Disable("db")
-	require.Eventually(t, func() bool { g.outbox.mu.Lock(); defer g.outbox.mu.Unlock(); return g.outbox.taken != "" }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return js.Conn().Stats().OutMsgs > before }, 20*time.Second, time.Millisecond)
 	began := time.Now()
 	g.Close()
 	require.Less(t, time.Since(began), publishTimeout/2)

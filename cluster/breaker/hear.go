@@ -1,43 +1,32 @@
 package breaker
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// read follows a message, which was said so long ago, if old before the follower began.
-func (f *follower[K]) read(subject string, payload []byte, age time.Duration, old bool) {
+// read follows a message, which was said so long ago.
+func (f *follower[K]) read(subject string, payload []byte, age time.Duration) {
 	defer f.g.counts.heard.Add(1) // when its effect, if any, can be seen
 	h, err := decode(f.g.config.Stream, subject, payload)
-	if err != nil {
+	switch {
+	case err != nil:
 		f.g.config.OnError(err)
-		return
-	}
-	if h.Kind == proof {
-		return
-	}
-	if !h.Kind.isReport() {
+	case h.Kind == proof:
+	case !h.Kind.isReport():
 		if h.Kind == trip && h.For >= 0 {
 			h = h.aged(age)
 		}
 		f.void(h)
-		if !old {
-			defer f.recognize(h) // when it has been obeyed: a function of the caller may exit there
-		}
 		if f.g.obey(h) {
 			f.g.counts.applied.Add(1)
 		}
-		return
-	}
-	if f.g.own(h) || old && h.Replica == f.g.config.Replica {
-		return // or it was this replica in an earlier life, as far as can be told
-	}
-	defer f.recognize(h)
-	if rest := h.For - age; h.Kind == recovered || rest > 0 {
-		f.hear(h, min(rest, f.g.config.MaxOpenTimeout))
+	case !f.g.own(h):
+		if rest := h.For - age; h.Kind == recovered || rest > 0 {
+			f.hear(h, min(rest, f.g.config.MaxOpenTimeout))
+		}
 	}
 }
 
@@ -64,20 +53,7 @@ func (f *follower[K]) void(h hint) {
 }
 
 // own reports whether this Group has said h.
-func (g *Group[K]) own(h hint) bool { return h.Replica == g.config.Replica && h.Life == g.life }
-
-// recognize notes a hint of another replica that runs and has the name of this one, and
-// reports that once.
-func (f *follower[K]) recognize(h hint) {
-	if h.Replica != f.g.config.Replica || f.g.own(h) {
-		return
-	}
-	f.g.counts.namesakes.Add(1)
-	if f.namesake != h.Life {
-		f.namesake = h.Life
-		f.g.config.OnError(fmt.Errorf("%w: %q", ErrNamesake, h.Replica))
-	}
-}
+func (g *Group[K]) own(h hint) bool { return h.Replica == g.replica }
 
 // hear follows the rules for a report, which is good for so long.
 func (f *follower[K]) hear(h hint, rest time.Duration) {

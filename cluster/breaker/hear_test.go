@@ -14,7 +14,7 @@ import (
 // listener is a follower without an engine, whose group nobody else tells anything.
 func listener(t *testing.T, adapt ...func(*Config[string])) *follower[string] {
 	t.Helper()
-	c := Config[string]{Stream: "hints", Replica: "here"}
+	c := Config[string]{Stream: "hints"}
 	c.Group.Default.Policy = atomicbreaker.Consecutive(2)
 	for _, f := range adapt {
 		f(&c)
@@ -86,22 +86,17 @@ func TestReportsOutOfOrder(t *testing.T) {
 	})
 }
 
-// What this Group has said is not followed, what its name has said in an earlier life is if it
-// comes now, and as a namesake's.
-func TestReportsOfOtherLives(t *testing.T) {
+// What this Group has said is not followed; what the same process has said before it started again is, as of any other.
+func TestOwnReports(t *testing.T) {
 	f := listener(t)
-	f.began = 1
-	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: "before"}, 0)
-	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: f.g.life}, 0)
+	f.tell(hint{Kind: tripped, For: time.Minute, Replica: f.g.replica}, 0)
 	require.Zero(t, f.g.Len())
-	require.Zero(t, f.g.Hints().Namesakes)
-	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: "before"}, 0)
+	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "before"}, 0)
 	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
-	f.tell(hint{Kind: recovered, Replica: "here", Life: f.g.life}, 0)
+	f.tell(hint{Kind: recovered, Replica: f.g.replica}, 0)
 	require.Equal(t, atomicbreaker.Open, f.g.State("db"), "an own report takes back nothing")
-	f.tell(hint{Kind: recovered, Replica: "here", Life: "third"}, 0)
+	f.tell(hint{Kind: recovered, Replica: "before"}, 0)
 	require.Equal(t, atomicbreaker.HalfOpen, f.g.State("db"))
-	require.EqualValues(t, 2, f.g.Hints().Namesakes)
 }
 
 // A key that leaves the group, and is made anew, between the hint and its effect, or between
@@ -191,7 +186,7 @@ func TestOwnTripPasses(t *testing.T) {
 	id := f.g.commands.given[hint{Kind: trip, Key: "db"}.subject("hints")]
 	require.NotEmpty(t, id)
 	f.began = 1
-	f.tell(hint{Kind: trip, For: time.Millisecond, Replica: "here", Life: f.g.life, ID: id}, time.Second)
+	f.tell(hint{Kind: trip, For: time.Millisecond, Replica: f.g.replica, ID: id}, time.Second)
 	require.Empty(t, f.g.commands.given)
 }
 
@@ -236,15 +231,6 @@ func TestFollowedFunctionsExit(t *testing.T) {
 	}
 }
 
-// Two lives of one name are one vote.
-func TestLivesOfOneNameAreOneVote(t *testing.T) {
-	f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
-	for _, life := range []string{"one", "two", "one"} {
-		f.tell(hint{Kind: tripped, For: time.Minute, Life: life}, 0)
-	}
-	require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
-}
-
 // A command that changes a key at all replicas ends the votes for it: who
 // has said that it is open has it as the command says.
 func TestCommandsEndVotes(t *testing.T) {
@@ -261,7 +247,7 @@ func TestCommandsEndVotes(t *testing.T) {
 				}
 				if own {
 					f.g.command(said)
-					said.Replica, said.Life = "here", f.g.life
+					said.Replica = f.g.replica
 					said.ID = f.g.commands.given[said.subject("hints")]
 				}
 				f.tell(said, 0)

@@ -43,7 +43,7 @@ func launch(t *testing.T, js jetstream.JetStream, name string, adapt ...func(*br
 	t.Helper()
 	r := new(replica)
 	c := breaker.Config[string]{
-		Stream: "hints", Replica: name,
+		Stream: "hints",
 		Group: atomicbreaker.GroupConfig[string]{
 			Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(4), OpenTimeout: time.Minute},
 			OnStateChange: func(_ string, e atomicbreaker.Event) {

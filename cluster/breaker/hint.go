@@ -62,9 +62,8 @@ type hint struct {
 	Kind    kind          `json:"kind"`
 	Key     string        `json:"key,omitempty"`
 	Replica string        `json:"replica"`
-	Life    string        `json:"life,omitempty"` // random, of the Group that says it: a name may be used twice
-	For     time.Duration `json:"for,omitempty"`  // nanoseconds; of tripped, stillOpen and trip
-	ID      string        `json:"id,omitempty"`   // of commands
+	For     time.Duration `json:"for,omitempty"` // nanoseconds; of tripped, stillOpen and trip
+	ID      string        `json:"id,omitempty"`
 
 	until time.Time // when it is no longer worth publishing, or, of a Trip, is over; zero: never
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -25,46 +26,39 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 	case <-ctx.Done():
 		return
 	}
-	pause := firstPause
-	for {
-		h, ok := g.outbox.take(ctx)
+	for pause := firstPause; ; {
+		h, ok := g.outbox.first(ctx)
 		if !ok {
 			return
 		}
-		h, ok = h.due()
-		if !ok {
-			g.dropped(h)
-			g.outbox.done()
-			continue
+		said, good := h.due()
+		var err error
+		if good {
+			_, err = g.publishOne(ctx, js, said)
 		}
-		h.Life = g.life
-		if h.ID == "" {
-			h.ID = nuid.Next() // one for all attempts
+		if err != nil && ctx.Err() != nil {
+			return
 		}
-		if _, err := g.publishOne(ctx, js, h); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			never := tooLarge(err)
-			if never {
-				g.dropped(h)
-				g.outbox.done()
+		// The engine will never store one that is too large, which must not keep others waiting.
+		again := err != nil && !errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) && !errors.Is(err, nats.ErrMaxPayload)
+		if !again {
+			g.outbox.remove(h.subject(g.config.Stream), h.ID)
+			if good && err == nil {
+				g.counts.published.Add(1)
 			} else {
-				g.outbox.putBack(h.subject(g.config.Stream), h)
+				g.dropped(h)
 			}
+			pause = firstPause
+		}
+		if err != nil {
 			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
-			if never {
-				continue
-			}
-			if !sleep(ctx, pause) {
+		}
+		if again {
+			if push.Pause(ctx, pause) != nil {
 				return
 			}
 			pause = min(2*pause, longestPause)
-			continue
 		}
-		g.counts.published.Add(1)
-		g.outbox.done()
-		pause = firstPause
 	}
 }
 
@@ -89,22 +83,4 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 	}
 	g.acked.Store(ack.Sequence)
 	return ack.Sequence, nil
-}
-
-// tooLarge reports whether the engine will never store a hint, so that it must not keep
-// others waiting.
-func tooLarge(err error) bool {
-	return errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) || errors.Is(err, nats.ErrMaxPayload)
-}
-
-// sleep waits for d, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,7 +1,6 @@
 package breaker_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/cluster/breaker"
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
 
@@ -83,27 +81,4 @@ func TestContradictionsConverge(t *testing.T) {
 			require.Equal(t, a.State(k) == forced, b.State(k) == forced, k)
 		}
 	}
-}
-
-// Reports leave the outbox to commands when it is full.
-func TestCommandsDisplaceReports(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, 1)
-	server.Kill(0)
-	a := launch(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.MaxPending = 5 })
-	for i := range 8 {
-		a.fail(fmt.Sprint("report", i), 4)
-	}
-	for i := range 4 {
-		a.ForceOpen(fmt.Sprint("forced", i))
-	}
-	require.GreaterOrEqual(t, a.Hints().Dropped, int64(6))
-	server.Restart(0)
-	b := start(t, server.JetStream(), "b")
-	for i := range 4 {
-		b.becomes(t, fmt.Sprint("forced", i), atomicbreaker.ForcedOpen)
-	}
-	eventually(t, func() bool { return a.Hints().Waiting == 0 })
-	h := a.Hints()
-	require.EqualValues(t, 12, h.Dropped+h.Published)
 }

@@ -9,13 +9,12 @@ type Hints struct {
 	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, the key has over 1,024 bytes, they are too large for the stream, or the group was closed
 	Heard     int64 // messages of the stream, foreign ones and those of this replica among them
 	Applied   int64 // messages that have changed something here
-	Namesakes int64 // messages of others that have this replica's name, see ErrNamesake
 	Connected bool  // whether the group follows the stream
 }
 
 type counts struct {
-	published, dropped, heard, applied, namesakes atomic.Int64
-	connected                                     atomic.Bool
+	published, dropped, heard, applied atomic.Int64
+	connected                          atomic.Bool
 }
 
 // Hints returns the counts.
@@ -23,9 +22,8 @@ type counts struct {
 // Hints is blocking on the mutex of the hints that wait. It takes effect for each count
 // when that is read.
 func (g *Group[K]) Hints() Hints {
-	waiting, lost := g.outbox.count()
 	return Hints{
-		Published: g.counts.published.Load(), Waiting: waiting, Dropped: g.counts.dropped.Load() + int64(lost),
-		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Namesakes: g.counts.namesakes.Load(), Connected: g.counts.connected.Load(),
+		Published: g.counts.published.Load(), Waiting: g.outbox.count(), Dropped: g.counts.dropped.Load(),
+		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Connected: g.counts.connected.Load(),
 	}
 }

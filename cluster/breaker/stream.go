@@ -44,8 +44,6 @@ func suitable(c jetstream.StreamConfig) error {
 		return fmt.Errorf("subjects are %q, must be %q", c.Subjects, c.Name+".>")
 	case c.DiscardNewPerSubject:
 		return errors.New("DiscardNewPerSubject is on: a newer hint could not replace an older one")
-	case c.Sealed:
-		return errors.New("it is sealed")
 	case c.Retention != jetstream.LimitsPolicy:
 		return fmt.Errorf("retention is %v, must be %v", c.Retention, jetstream.LimitsPolicy)
 	case c.MaxAge > 0:

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // Claim takes the trail over for one tracker. It returns ErrClaimed if this Store was
@@ -16,16 +18,13 @@ import (
 // trail: its later calls that write fail with ErrFenced, also those that are under way. A
 // process that was killed needs no Release. Claim reads one message.
 //
-// Claim is blocking: it waits for the stream's leader, at most for Options.ClaimTimeout, or
-// until ctx ends. It takes effect when its message is committed. If it fails, others may
+// Claim is blocking: it waits for the stream's leader until ctx ends. It takes effect when its message is committed. If it fails, others may
 // have lost the trail nevertheless. It panics if ctx is nil.
 func (s *Store[E]) Claim(ctx context.Context) error {
 	needContext(ctx, "Store.Claim")
 	if s.claimed.Load() {
 		return ErrClaimed
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.claimTimeout)
-	defer cancel()
 	if err := s.lock(ctx); err != nil {
 		return failed("Claim", err)
 	}
@@ -48,10 +47,10 @@ func (t *trail) claim(ctx context.Context) error {
 	for late := 0; ; {
 		at, err := t.end(ctx)
 		if err == nil {
-			m := &message{subject: subject, record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder, Previous: at.token}}
+			m := &message{subject: subject, record: record{Line: at.line + 1, Kind: Claimed, Holder: t.holder, Previous: at.token}}
 			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
-				t.state, t.fenced, t.purged = nil, nil, 0
+				t.state, t.fenced = nil, nil
 				t.claimed.Store(true)
 				return nil
 			}
@@ -65,9 +64,9 @@ func (t *trail) claim(ctx context.Context) error {
 			if late++; late%patience == 0 {
 				t.wish(ctx, subject)
 			}
-			_ = pause(ctx, retryPause/10)
+			_ = push.Pause(ctx, retryPause/10)
 		case !final(err):
-			_ = pause(ctx, retryPause/10)
+			_ = push.Pause(ctx, retryPause/10)
 		default:
 			return err
 		}
@@ -78,7 +77,7 @@ func (t *trail) claim(ctx context.Context) error {
 // follow it. A writer that is faster than this Store would keep its claims out for good. The
 // wish has the subject of the claim, so that one that arrives late does not fence that.
 func (t *trail) wish(ctx context.Context, subject string) {
-	text, err := json.Marshal(record{Op: opWish, Holder: t.holder})
+	text, err := json.Marshal(record{Kind: wish, Holder: t.holder})
 	if err != nil || !t.js.Conn().IsConnected() {
 		return
 	}
@@ -88,22 +87,19 @@ func (t *trail) wish(ctx context.Context, subject string) {
 	_, _ = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(t.name), jetstream.WithRetryAttempts(0)) // if it fails, the next claims are late, too
 }
 
-// has reports whether the message with a sequence is m, whose acknowledgement was lost.
-func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
-	for ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, t.ackWait)
-		there, err := t.last(bounded)
-		var is *message
-		if err == nil && there.first <= seq && seq <= there.last && !there.removed[seq] {
-			is, err = t.get(bounded, there.at, seq)
+// has reports whether the message with a sequence is m, whose acknowledgement was lost. Another claim in its place
+// would be a second effect of the call.
+func (t *trail) has(ctx context.Context, m *message, seq uint64) (is bool) {
+	_ = t.ask(ctx, func(ctx context.Context) error {
+		there, err := t.last(ctx)
+		if err != nil || seq < there.first || seq > there.last || there.removed[seq] {
+			return err
 		}
-		cancel()
-		if err == nil || final(err) {
-			return is != nil && is.subject == m.subject && is.Op == m.Op
-		}
-		_ = pause(ctx, retryPause)
-	}
-	return false
+		found, err := t.get(ctx, there.at, seq)
+		is = err == nil && found.subject == m.subject && found.Kind == m.Kind
+		return err
+	})
+	return is
 }
 
 // end returns the place behind the last message, with the token of that.
@@ -114,7 +110,7 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	if err != nil || there.existing == 0 {
 		return place{seq: there.last}, err
 	}
-	m, err := t.latest(bounded, there, func(m *message) bool { return m.Op != opWish })
+	m, err := t.latest(bounded, there, func(m *message) bool { return m.Kind != wish })
 	switch {
 	case err != nil:
 		return place{}, err

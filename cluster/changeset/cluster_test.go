@@ -164,7 +164,7 @@ func TestPartition(t *testing.T) {
 	elsewhere, err := jetstream.New(c.ConnectTo((leader + 1) % 3))
 	require.NoError(t, err)
 	began := time.Now()
-	s, err := changeset.Open(within(t, 40*time.Second), elsewhere, changeset.Options[string]{Stream: name, ClaimTimeout: 40 * time.Second})
+	s, err := changeset.Open(within(t, 40*time.Second), elsewhere, changeset.Options[string]{Stream: name})
 	require.NoError(t, err)
 	two := record(t, s, "two", 64)
 	t.Log("taken over after", time.Since(began))

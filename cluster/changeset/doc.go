@@ -7,8 +7,8 @@
 //	store, err := changeset.Open(ctx, js, changeset.Options[Change]{Stream: "CHANGES"})
 //	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Change]{Store: store})
 //
-// Any replica can resume the trail, and takes it from the one that had it. A [Reader]
-// follows a trail from elsewhere while it is written.
+// Any replica can resume the trail, and takes it from the one that had it. A Store that
+// was not claimed reads: [Store.Load] and [Store.Follow] work from elsewhere while the trail is written.
 //
 // # What is promised
 //
@@ -50,7 +50,7 @@
 // [Open] refuses a stream that would lose or reject records: see [StreamConfig]. Prune
 // purges messages. The connection needs permission to publish to <stream>.* and to
 // $JS.API.STREAM.INFO, STREAM.MSG.GET or DIRECT.GET, STREAM.PURGE, CONSUMER.CREATE,
-// CONSUMER.MSG.NEXT and CONSUMER.DELETE of the stream; a Reader only to the latter.
+// CONSUMER.MSG.NEXT and CONSUMER.DELETE of the stream; who only reads, to the latter.
 //
 // Messages have a header Changeset-Record, in JSON. The body of an append has, for each
 // entry, a line with its Seq and its length, and the encoded value. Other programs may
@@ -60,6 +60,5 @@
 //
 // A call is one message, or no message if it says nothing new. A Store has no goroutine,
 // and about 200 bytes and the ID in memory for each changeset that was not pruned. Load
-// reads the whole stream, twice if that has more than 8 MiB of entries, and has no more of
-// them in memory than that and a changeset or two.
+// reads the whole stream once, and has its entries in memory, encoded, until it has yielded them.
 package changeset

@@ -35,7 +35,7 @@ var (
 	// ErrCorrupt: the stream lacks messages, or has messages that do not fit together.
 	ErrCorrupt = errors.New("changeset: trail is damaged")
 
-	// ErrPruned: messages that a Reader or a Load wanted were purged before it has read them.
+	// ErrPruned: messages that a Follow wanted were purged before it has read them.
 	ErrPruned = errors.New("changeset: messages are pruned")
 
 	// ErrRewound: the stream ends before a message that it had. It was restored from a

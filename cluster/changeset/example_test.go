@@ -4,44 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
 	"github.com/latchfree/latchfree/cowchangeset"
 )
-
-// connect starts a server, and connects to it.
-func connect() (js jetstream.JetStream, stop func()) {
-	dir, err := os.MkdirTemp("", "changeset")
-	if err != nil {
-		log.Fatal(err)
-	}
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	s.Start()
-	s.ReadyForConnections(10 * time.Second)
-	nc, err := nats.Connect(s.ClientURL())
-	if err != nil {
-		log.Fatal(err)
-	}
-	js, err = jetstream.New(nc)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return js, func() { nc.Close(); s.Shutdown(); s.WaitForShutdown(); os.RemoveAll(dir) }
-}
 
 // One replica records, another one follows, and takes over.
 func Example() {
 	ctx := context.Background()
-	js, stop := connect()
+	js, stop := natstest.Local()
 	defer stop()
 
 	type Change struct {
@@ -67,7 +39,7 @@ func Example() {
 	first.Start(ctx)
 	first.Record(Change{"bolts", 100}) // committed when it returns
 
-	reader, err := changeset.OpenReader(ctx, js, options)
+	reader, err := changeset.Open(ctx, js, options)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -624,7 +624,7 @@ func wishAgain(t *testing.T, js jetstream.JetStream, name string) (subjects int)
 	for seq := uint64(1); seq <= at.CachedInfo().State.LastSeq; seq++ {
 		m, err := at.GetMsg(background, seq)
 		require.NoError(t, err)
-		if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) && !seen[m.Subject] {
+		if strings.Contains(m.Header.Get("Changeset-Record"), `"kind":"wish"`) && !seen[m.Subject] {
 			seen[m.Subject] = true
 			_, err := js.PublishMsg(background, &nats.Msg{Subject: m.Subject, Header: nats.Header{"Changeset-Record": m.Header["Changeset-Record"]}})
 			require.NoError(t, err)

@@ -19,35 +19,35 @@ func TestForgedRecords(t *testing.T) {
 	t.Parallel()
 	js := single(t)
 	for _, test := range []struct{ stray, header, body string }{
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"}, // the right one
-		{"stray", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":6,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":4,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":2,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"b","len":1,"first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":0,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":2,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","first":1,"last":1}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":2,"first":1,"last":1,"part":2,"parts":2}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":2,"first":1,"last":1,"part":3,"parts":3}`, "1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 2\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\nyy"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 -1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "-1 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, ""},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "2 1\ny\n"},
-		{"", `{"line":5,"op":"append","ordinal":1,"id":"a","len":2,"first":1,"last":2}`, "2 1\ny\n1 1\ny\n"},
-		{"", `{"line":5,"op":"seal","ordinal":1,"id":"a","len":2,"last":0}`, ""},
-		{"", `{"line":5,"op":"seal","ordinal":1,"id":"a","len":1,"last":1}`, ""},
-		{"", `{"line":5,"op":"start","ordinal":3,"id":"c"}`, ""},
-		{"", `{"line":5,"op":"start","ordinal":1,"id":"c"}`, ""},
-		{"", `{"line":5,"op":"start","ordinal":0,"id":"c"}`, ""},
-		{"", `{"line":5,"op":"prune","next":3}`, ""},
-		{"stray", `{"line":5,"op":"epoch"}`, ""},
-		{"stray", `{"line":5,"op":"epoch","previous":"x"}`, ""},
-		{"", `{"line":5,"op":"other","ordinal":1,"id":"a"}`, ""},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"}, // the right one
+		{"stray", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":6,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":4,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":2,"id":"a","len":1,"first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"b","len":1,"first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":0,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":2,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","first":1,"last":1}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":2,"first":1,"last":1,"part":2,"parts":2}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":2,"first":1,"last":1,"part":3,"parts":3}`, "1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 2\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 1\nyy"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1 -1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "-1 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "1"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, ""},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}`, "2 1\ny\n"},
+		{"", `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":2,"first":1,"last":2}`, "2 1\ny\n1 1\ny\n"},
+		{"", `{"line":5,"kind":"sealed","ordinal":1,"id":"a","len":2,"last":0}`, ""},
+		{"", `{"line":5,"kind":"sealed","ordinal":1,"id":"a","len":1,"last":1}`, ""},
+		{"", `{"line":5,"kind":"started","ordinal":3,"id":"c"}`, ""},
+		{"", `{"line":5,"kind":"started","ordinal":1,"id":"c"}`, ""},
+		{"", `{"line":5,"kind":"started","ordinal":0,"id":"c"}`, ""},
+		{"", `{"line":5,"kind":"pruned","next":3}`, ""},
+		{"stray", `{"line":5,"kind":"claimed"}`, ""},
+		{"stray", `{"line":5,"kind":"claimed","previous":"x"}`, ""},
+		{"", `{"line":5,"kind":"other","ordinal":1,"id":"a"}`, ""},
 	} {
 		name := stream(t, js, 1)
 		s := open(t, js, name)
@@ -72,7 +72,7 @@ func TestForgedRecords(t *testing.T) {
 		_, err = js.PublishMsg(background, &nats.Msg{Subject: subject, Header: nats.Header{"Changeset-Record": {header}}, Data: []byte(test.body)})
 		require.NoError(t, err)
 		err = loadError(open(t, js, name).Load(within(t, 10*time.Second)))
-		if test.stray == "" && test.body == "1 1\ny\n" && test.header == `{"line":5,"op":"append","ordinal":1,"id":"a","len":1,"first":1,"last":1}` {
+		if test.stray == "" && test.body == "1 1\ny\n" && test.header == `{"line":5,"kind":"appended","ordinal":1,"id":"a","len":1,"first":1,"last":1}` {
 			require.ErrorContains(t, err, "invalid character 'y'", "the value is no JSON, but all else is right")
 			continue
 		}

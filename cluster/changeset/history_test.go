@@ -103,7 +103,7 @@ type wishing struct {
 func (w *wishing) PublishMsg(ctx context.Context, m *nats.Msg, o ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	call := time.Since(w.h.begun)
 	ack, err := w.JetStream.PublishMsg(ctx, m, o...)
-	if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) {
+	if strings.Contains(m.Header.Get("Changeset-Record"), `"kind":"wish"`) {
 		answer := time.Since(w.h.begun)
 		if err != nil {
 			answer = math.MaxInt64 // it may still arrive
@@ -147,7 +147,7 @@ func (h *history) wrong(what string, err error) {
 func (h *history) start(client int, js jetstream.JetStream, o changeset.Options[string], limit time.Duration) {
 	o.Stream = h.name
 	js = &wishing{js, h, client}
-	r, err := changeset.OpenReader(within(h.t, 20*time.Second), js, o)
+	r, err := changeset.Open(within(h.t, 20*time.Second), js, o)
 	require.NoError(h.t, err)
 	rnd := rand.New(rand.NewPCG(uint64(client), 1))
 	h.clients.Go(func() {
@@ -227,12 +227,12 @@ func (h *history) append(client int, s *changeset.Store[string], claim int, seq 
 	return err == nil
 }
 
-func (h *history) read(client int, r *changeset.Reader[string], limit time.Duration) {
+func (h *history) read(client int, r *changeset.Store[string], limit time.Duration) {
 	ctx, cancel := context.WithTimeout(background, limit)
 	defer cancel()
 	var out opOutput
 	call := time.Since(h.begun)
-	for c, err := range r.Changesets(ctx) {
+	for c, err := range r.Load(ctx) {
 		if err != nil {
 			if ctx.Err() == nil {
 				h.wrong("read", err)

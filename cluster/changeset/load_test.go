@@ -3,7 +3,6 @@ package changeset_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/changeset"
-	"github.com/latchfree/latchfree/cluster/internal/natstest"
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
@@ -70,7 +68,7 @@ func large(t *testing.T, js jetstream.JetStream, name string) (want []cowchanges
 }
 
 // lengths are what a loop yields, with the length of each value.
-func lengths(t *testing.T, each func(cowchangeset.Saved[string]), all func(func(cowchangeset.Saved[string], error) bool)) (got []cowchangeset.Saved[int]) {
+func lengths(t *testing.T, all func(func(cowchangeset.Saved[string], error) bool)) (got []cowchangeset.Saved[int]) {
 	t.Helper()
 	for c, err := range all {
 		require.NoError(t, err)
@@ -79,108 +77,20 @@ func lengths(t *testing.T, each func(cowchangeset.Saved[string]), all func(func(
 			short.Entries = append(short.Entries, cowchangeset.Entry[int]{Seq: e.Seq, Value: len(e.Value)})
 		}
 		got = append(got, short)
-		each(c)
 	}
 	return got
 }
 
-// A trail of any length is loaded in little memory, whether with a claim or without one.
-func TestLoadStreams(t *testing.T) {
+// A long trail of changesets that were open at the same time is loaded whole, with a claim or without one.
+func TestLoadLong(t *testing.T) {
 	js := single(t)
 	name := stream(t, js, 1)
 	want := large(t, js, name)
-	heap := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	claimed := open(t, js, name)
 	require.NoError(t, claimed.Claim(background))
-	for method, load := range map[string]func(context.Context) func(func(cowchangeset.Saved[string], error) bool){
-		"Load": func(ctx context.Context) func(func(cowchangeset.Saved[string], error) bool) { return claimed.Load(ctx) },
-		"Changesets": func(ctx context.Context) func(func(cowchangeset.Saved[string], error) bool) {
-			return openReader(t, js, name).Changesets(ctx)
-		},
-	} {
-		before, most := heap(), uint64(0)
-		got := lengths(t, func(c cowchangeset.Saved[string]) {
-			if c.Ordinal%8 == 1 {
-				most = max(most, heap())
-			}
-		}, load(within(t, time.Minute)))
-		require.Equal(t, want, got, method)
-		t.Logf("%s: %d MiB more", method, int64(most-before)>>20)
-		if !natstest.Race {
-			require.Less(t, int64(most-before)>>20, int64(32), method)
-		}
-	}
+	require.Equal(t, want, lengths(t, claimed.Load(within(t, time.Minute))))
+	require.Equal(t, want, lengths(t, openReader(t, js, name).Load(within(t, time.Minute))))
 	require.NoError(t, claimed.Append(background, "c23", []entry{{Seq: perSet, Value: "more"}}), "it has left the state")
-}
-
-// A loop that a prune has overtaken ends with ErrPruned, or is fenced.
-func TestLoadStreamsBesidePrune(t *testing.T) {
-	js := single(t)
-	name := stream(t, js, 1)
-	large(t, js, name)
-	store := func() *changeset.Store[string] {
-		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name})
-		require.NoError(t, err)
-		require.NoError(t, s.Claim(background))
-		return s
-	}
-	first := store()
-	second := first
-	end := func(all func(func(cowchangeset.Saved[string], error) bool), prune func()) (last error) {
-		n := 0
-		for c, err := range all {
-			require.NoError(t, last)
-			if last = err; err != nil {
-				require.Zero(t, c)
-			}
-			if n++; n == 1 {
-				prune()
-			}
-		}
-		return last
-	}
-	require.ErrorIs(t, end(first.Load(within(t, time.Minute)), func() {
-		second = store()
-		require.NoError(t, second.Prune(background, 8))
-	}), changeset.ErrFenced)
-	require.ErrorIs(t, end(second.Load(within(t, time.Minute)), func() {
-		require.NoError(t, second.Prune(background, 16))
-	}), changeset.ErrPruned)
-	require.ErrorIs(t, end(openReader(t, js, name).Changesets(within(t, time.Minute)), func() {
-		require.NoError(t, second.Prune(background, 24))
-	}), changeset.ErrPruned)
-	require.Len(t, saved(t, second), 1)
-}
-
-// So does one that a prune overtakes before the entries of its first changeset come, whether
-// some were pruned before or none.
-func TestLoadStreamsAfterPrune(t *testing.T) {
-	js := single(t)
-	name := stream(t, js, 1)
-	large(t, js, name)
-	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name})
-	require.NoError(t, err)
-	require.NoError(t, s.Claim(background))
-	for _, before := range []uint64{4, 12} {
-		start, times := first(t, &faulty{JetStream: js}, name), 0
-		r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
-			if seq != start {
-				return false
-			}
-			if times++; times == 2 {
-				require.NoError(t, s.Prune(background, before))
-			}
-			return times == 2
-		}}, name)
-		require.ErrorIs(t, loadError(r.Changesets(within(t, time.Minute))), changeset.ErrPruned)
-		require.Equal(t, 2, times)
-	}
 }
 
 // A Load with a claim ends if the last message that it wants was removed, or all were: it
@@ -245,7 +155,7 @@ func TestLoadRemovedMeanwhile(t *testing.T) {
 		}
 		return false
 	}}, name)
-	for c, err := range r.Changesets(within(t, 10*time.Second)) {
+	for c, err := range r.Load(within(t, 10*time.Second)) {
 		require.NoError(t, err)
 		require.Equal(t, "a", c.ID)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // look reads the messages behind place, after the server has said that there are some. It
@@ -36,14 +38,11 @@ func (t *trail) look(ctx context.Context) error {
 		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
 			why = err
 		}
-		if pause(ctx, retryPause) != nil {
+		if push.Pause(ctx, retryPause) != nil {
 			return t.unanswered(ctx, why)
 		}
 	}
 }
-
-// errStale: a replica with old contents has answered.
-var errStale = errors.New("changeset: a replica is behind")
 
 // lookOnce reads the messages behind place. It reports whether there were some.
 func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
@@ -59,7 +58,7 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 		if err := t.mine(bounded, there); err != nil {
 			return false, err
 		}
-		return false, pause(bounded, retryPause/10)
+		return false, push.Pause(bounded, retryPause/10)
 	case there.first > t.place.seq+1:
 		return false, fmt.Errorf("%w: what it wrote behind message %d is pruned", ErrFenced, t.place.seq)
 	}
@@ -71,7 +70,7 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 		}
 		m, err := t.get(bounded, there.at, t.place.seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return more, errStale
+			return more, errors.New("changeset: a replica is behind")
 		}
 		if err != nil {
 			return more, err

@@ -2,7 +2,11 @@ package changeset
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 // Options holds a Store's settings. Stream is required; zero values of the others mean
@@ -26,27 +30,7 @@ type Options[E any] struct {
 	// AckWait is how long a message waits for its acknowledgement before it is sent
 	// again, under the same ID; and any other request for its answer. Zero means a second.
 	AckWait time.Duration
-
-	// ClaimTimeout bounds a Claim. Zero means 30 seconds.
-	ClaimTimeout time.Duration
-
-	// MinReplicas is the least number of replicas of the stream that Open accepts. Zero
-	// means 1. A stream with one replica is gone with its server.
-	MinReplicas int
-
-	// AllowMemory makes Open accept a stream in memory.
-	AllowMemory bool
-
-	// AllowDiscard makes Open accept a stream that drops its oldest messages, by limits
-	// with DiscardOld or by MaxAge. Load fails when it has dropped some.
-	AllowDiscard bool
 }
-
-// Defaults of Options.
-const (
-	defaultAckWait      = time.Second
-	defaultClaimTimeout = 30 * time.Second
-)
 
 // validate returns an error that names the setting at fault.
 func (o Options[E]) validate() error {
@@ -59,10 +43,30 @@ func (o Options[E]) validate() error {
 		return fmt.Errorf("changeset: Options.Holder %q: must be UTF-8, at most %d bytes", o.Holder, maxID)
 	case o.AckWait < 0:
 		return fmt.Errorf("changeset: Options.AckWait %v: must not be negative", o.AckWait)
-	case o.ClaimTimeout < 0:
-		return fmt.Errorf("changeset: Options.ClaimTimeout %v: must not be negative", o.ClaimTimeout)
-	case o.MinReplicas < 0:
-		return fmt.Errorf("changeset: Options.MinReplicas %d: must not be negative", o.MinReplicas)
 	}
 	return nil
 }
+
+// Codec encodes the values of entries. Its methods, Encode and Decode, run on many
+// goroutines at once. Decode gets what Encode of this or an earlier version of the program has
+// returned, and must neither change nor keep it.
+type Codec[E any] = values.Codec[E]
+
+// JSON is the Codec that uses encoding/json. What encoding/json does not keep, such as
+// fields that are not exported, is lost. Numbers in an any are decoded as json.Number, and
+// so as they were.
+type JSON[E any] = values.JSON[E]
+
+// DecodeError names an entry that the codec could not decode, by its ChangesetID and Seq,
+// and has the codec's Err.
+type DecodeError = values.DecodeError
+
+// maxID bounds the bytes of an ID: a record has two, and must fit into the 64 KiB of a
+// message's header, with up to six bytes of JSON for each.
+const maxID = 1024
+
+// badID reports whether a record would not keep an ID.
+func badID(s string) bool { return len(s) > maxID || !utf8.ValidString(s) }
+
+// textual returns s with U+FFFD for bytes that are not UTF-8.
+func textual(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

@@ -129,7 +129,7 @@ func TestLoadBesidePrune(t *testing.T) {
 			return false
 		}}, name)
 		var ordinals []uint64
-		for c, err := range r.Changesets(within(t, 20*time.Second)) {
+		for c, err := range r.Load(within(t, 20*time.Second)) {
 			require.NoError(t, err)
 			ordinals = append(ordinals, c.Ordinal)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // headroom is what a message may have besides its body: the headers with the record, the
@@ -18,27 +20,17 @@ func (t *trail) headroom(record []byte) int {
 	return len(record) + len(t.place.token) + len(t.name) + 384
 }
 
-// errSmaller: the server takes smaller messages than it did.
-var errSmaller = errors.New("changeset: messages must be smaller")
-
 // publishAll publishes a record, in parts if necessary, and changes the state.
 func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
-	limit := t.limit()
 	r.Line, r.Part, r.Parts = t.place.line+1, 1<<20, 1<<20 // so that the numbers have as many digits as they may get
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	size := limit - t.headroom(text)
-	if size <= 0 { // or perhaps no longer
-		_, _, err := t.info(ctx)
-		if err == nil {
-			limit = t.limit()
-			size = limit - t.headroom(text)
-		}
-	}
+	size := t.limit() - t.headroom(text)
 	if size <= 0 {
-		return fmt.Errorf("%w: messages of at most %d bytes are too small", ErrStream, limit)
+		_, _, _ = t.info(ctx) // the next call has the limit of now
+		return fmt.Errorf("%w: messages are too short for a record", ErrStream)
 	}
 	r.Part, r.Parts = 0, 0
 	if len(body) > size {
@@ -54,8 +46,8 @@ func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
 		r.Line = t.place.line + 1
 		m := &message{subject: t.place.token, record: *r, data: chunk}
 		if err := t.publish(ctx, m, t.place); err != nil {
-			if t.shrunk(ctx, err, limit) {
-				return errSmaller
+			if errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) {
+				_, _, _ = t.info(ctx) // the next call makes shorter messages
 			}
 			return err
 		}
@@ -75,15 +67,6 @@ func (t *trail) limit() int {
 		limit = min(limit, m)
 	}
 	return limit
-}
-
-// shrunk reports whether a message has failed because the limit is lower than it was.
-func (t *trail) shrunk(ctx context.Context, err error, limit int) bool {
-	if errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) {
-		_, _, err = t.info(ctx) // which looks at the stream's limit
-		return err == nil && t.limit() < limit
-	}
-	return errors.Is(err, nats.ErrMaxPayload) && t.limit() < limit
 }
 
 // advance changes the state by a message that the stream has behind place.
@@ -120,8 +103,8 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 	}
 	var last error
 	for began := time.Now(); ; {
-		if err := t.connected(ctx); err != nil {
-			return t.unanswered(ctx, cmp.Or(last, err))
+		if push.Connected(ctx, t.js.Conn()) != nil {
+			return t.unanswered(ctx, cmp.Or(last, nats.ErrDisconnected))
 		}
 		msg := &nats.Msg{Subject: m.subject, Header: nats.Header{recordHeader: {string(text)}}, Data: m.data}
 		attempt, cancel := context.WithTimeout(ctx, t.ackWait)
@@ -144,23 +127,12 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 		}
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			last = err
-			_ = pause(ctx, retryPause)
+			_ = push.Pause(ctx, retryPause)
 		}
 		if ctx.Err() != nil {
 			return t.unanswered(ctx, last)
 		}
 	}
-}
-
-// connected waits until the connection is up. Without one, the client would keep a message,
-// and send it when there is one: a claim that was given up could take the trail then.
-func (t *trail) connected(ctx context.Context) error {
-	for conn := t.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
-		if pause(ctx, retryPause/10) != nil {
-			return nats.ErrDisconnected
-		}
-	}
-	return nil
 }
 
 // refused returns the error of a message, and whether that is final.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -36,10 +38,8 @@ var errEnough = errors.New("changeset: enough")
 //
 // All messages that it yields are committed. Each one has all before it in the stream,
 // but for those that were removed.
-//
-// If headers is set, messages come without data, unless they are the reason of an abort.
-func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn func(*message) error) error {
-	r := &reading{stream: s, after: after, upTo: upTo, headers: headers}
+func (s *stream) read(ctx context.Context, after, upTo uint64, fn func(*message) error) error {
+	r := &reading{stream: s, after: after, upTo: upTo}
 	defer r.drop()
 	var last error
 	for {
@@ -67,7 +67,7 @@ func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn 
 			if stuck {
 				r.one(ctx, fn)
 			}
-			_ = pause(ctx, retryPause)
+			_ = push.Pause(ctx, retryPause)
 		}
 	}
 }
@@ -75,10 +75,8 @@ func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn 
 // reading is a read that is under way.
 type reading struct {
 	*stream
-	after     uint64           // the sequence of the last message that fn got
-	upTo      uint64           // that of the last message that fn wants; 0: there is none
-	headers   bool             // messages come without data
-	at        jetstream.Stream // of which whole gets messages; nil: it was not needed
+	after     uint64 // the sequence of the last message that fn got
+	upTo      uint64 // that of the last message that fn wants; 0: there is none
 	consumer  jetstream.Consumer
 	delivered uint64    // messages that consumer has delivered
 	behind    time.Time // since when the stream has ended before after; zero: it does not
@@ -92,7 +90,7 @@ func (r *reading) drop() {
 	}
 	name := r.consumer.CachedInfo().Name
 	r.consumer = nil
-	_ = r.js.Conn().Publish(r.api()+"CONSUMER.DELETE."+r.name+"."+name, nil) // if it is lost, the server removes the consumer later
+	_ = r.js.Conn().Publish(push.API(r.js)+"CONSUMER.DELETE."+r.name+"."+name, nil) // if it is lost, the server removes the consumer later
 }
 
 // fetch gets some messages. An error means that another consumer is needed.
@@ -123,11 +121,6 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 			return errors.New("changeset: a message was lost on the way, or repeated") // as when a fetch ends before it comes
 		}
 		m, err := parse(meta.Sequence.Stream, raw.Subject(), raw.Headers(), raw.Data())
-		if err == nil && r.headers && m.Op == opAbort {
-			if m, err = r.whole(bounded, m.seq); err != nil {
-				return err
-			}
-		}
 		if err == nil {
 			err = fn(m)
 		}
@@ -145,18 +138,6 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		return err
 	}
 	return r.silent(ctx)
-}
-
-// whole gets a message with its data.
-func (r *reading) whole(ctx context.Context, seq uint64) (*message, error) {
-	if r.at == nil {
-		_, at, err := r.info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r.at = at
-	}
-	return r.get(ctx, r.at, seq)
 }
 
 // one gets the next message without a consumer, once: it may be one that none delivers,
@@ -193,7 +174,6 @@ func (r *reading) consume(ctx context.Context) error {
 		OptStartSeq:       r.after + 1,
 		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: inactive,
-		HeadersOnly:       r.headers,
 		Replicas:          1,
 		MemoryStorage:     true,
 	}
@@ -236,16 +216,4 @@ func (r *reading) silent(ctx context.Context) error {
 		return r.stop
 	}
 	return nil
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

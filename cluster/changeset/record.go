@@ -15,32 +15,32 @@ import (
 // recordHeader has a record, as JSON, in each of its messages.
 const recordHeader = "Changeset-Record"
 
-// op says which call a record comes from.
-type op string
+// Kind says which call an Event comes from.
+type Kind string
 
 const (
-	opEpoch   op = "epoch"
-	opStart   op = "start"
-	opAppend  op = "append"
-	opSeal    op = "seal"
-	opAbort   op = "abort"
-	opApplied op = "applied"
-	opPrune   op = "prune"
+	Claimed  Kind = "claimed"  // Store.Claim
+	Started  Kind = "started"  // Store.Start
+	Appended Kind = "appended" // Store.Append
+	Sealed   Kind = "sealed"   // Store.Seal
+	Aborted  Kind = "aborted"  // Store.Abort
+	Applied  Kind = "applied"  // Store.Applied
+	Pruned   Kind = "pruned"   // Store.Prune
 
-	// opWish is a message that says nothing: it fences a writer that keeps a claim out. It
-	// has no line.
-	opWish op = "wish"
+	// wish is of a message that says nothing: it fences a writer that keeps a claim out. It has
+	// no line, and is no event.
+	wish Kind = "wish"
 )
 
 // record is what one call says, but for its body: the entries of an append, and the
-// reason of an abort. Fields that do not belong to its Op are zero.
+// reason of an abort. Fields that do not belong to its Kind are zero.
 type record struct {
 	Line     uint64 `json:"line"` // of the message in the trail
-	Op       op     `json:"op"`
-	Holder   string `json:"holder,omitempty"`   // of an epoch
+	Kind     Kind   `json:"kind"`
+	Holder   string `json:"holder,omitempty"`   // of a claim
 	Ordinal  uint64 `json:"ordinal,omitempty"`  // of the changeset
 	ID       string `json:"id,omitempty"`       // of the changeset
-	Previous string `json:"previous,omitempty"` // of a start: the changeset before; of an epoch: the token before
+	Previous string `json:"previous,omitempty"` // of a start: the changeset before; of a claim: the token before
 	Len      int    `json:"len,omitempty"`      // entries of an append; of a seal's manifest
 	First    uint64 `json:"first,omitempty"`    // Seq of an append's first entry
 	Last     uint64 `json:"last,omitempty"`     // Seq of an append's last entry; of a seal's manifest
@@ -68,7 +68,7 @@ func parse(seq uint64, subject string, header nats.Header, data []byte) (*messag
 	if err := json.Unmarshal([]byte(text), &m.record); err != nil {
 		return nil, fmt.Errorf("%w: header of message %d: %w", ErrForeign, seq, err)
 	}
-	if m.Line == 0 != (m.Op == opWish) || m.Part < 0 || m.Part > m.Parts || m.Parts == 1 || m.Part == 0 && m.Parts > 0 || m.Len < 0 {
+	if m.Line == 0 != (m.Kind == wish) || m.Part < 0 || m.Part > m.Parts || m.Parts == 1 || m.Part == 0 && m.Parts > 0 || m.Len < 0 {
 		return nil, fmt.Errorf("%w: header of message %d has impossible numbers", ErrForeign, seq)
 	}
 	return m, nil

@@ -23,8 +23,6 @@ type state struct {
 	parts []*message // of a record that is not complete
 
 	keep bool // whether changesets keep their appends
-	read int  // the bytes of the appends
-	long bool // they are too many to keep, and not wanted
 }
 
 // changeset is what a state knows of a changeset.
@@ -51,9 +49,6 @@ func (s *state) latest() *changeset {
 	return s.sets[len(s.sets)-1]
 }
 
-// find returns the changeset of a call, or nil.
-func (s *state) find(id string) *changeset { return s.ids[id] }
-
 // at returns the changeset with an ordinal, or nil.
 func (s *state) at(ordinal uint64) *changeset {
 	if len(s.sets) == 0 || ordinal < s.sets[0].Ordinal || ordinal > s.latest().Ordinal {
@@ -72,16 +67,16 @@ type event struct {
 // completes, or nil. If it fails, the state is as before.
 func (s *state) apply(m *message) (*event, error) {
 	switch {
-	case m.Op == opWish:
+	case m.Kind == wish:
 		s.seq, s.parts = m.seq, nil
 		return nil, nil
-	case s.line == 0 && m.Line != 1 && (m.Op != opStart || m.Ordinal <= 1):
+	case s.line == 0 && m.Line != 1 && (m.Kind != Started || m.Ordinal <= 1):
 		return nil, corrupt(m, "the beginning of the trail is lost")
 	case s.line != 0 && m.Line != s.line+1:
 		return nil, corrupt(m, "line %d follows line %d", m.Line, s.line)
-	case m.Op != opEpoch && s.token != "" && m.subject != s.token:
+	case m.Kind != Claimed && s.token != "" && m.subject != s.token:
 		return nil, corrupt(m, "it is not of the last claim")
-	case m.Op == opEpoch && s.token != "" && !strings.HasSuffix(s.token, "."+m.Previous):
+	case m.Kind == Claimed && s.token != "" && !strings.HasSuffix(s.token, "."+m.Previous):
 		return nil, corrupt(m, "it claims a trail whose last claim is %q", m.Previous)
 	}
 	e, parts, err := s.join(m)
@@ -107,7 +102,7 @@ func (s *state) join(m *message) (*event, []*message, error) {
 	}
 	parts := []*message{m}
 	if m.Part > 1 {
-		if len(s.parts) != m.Part-1 || s.parts[0].Op != m.Op || s.parts[0].Parts != m.Parts {
+		if len(s.parts) != m.Part-1 || s.parts[0].Kind != m.Kind || s.parts[0].Parts != m.Parts {
 			return nil, nil, corrupt(m, "part %d of %d without those before it", m.Part, m.Parts)
 		}
 		parts = append(s.parts, m)
@@ -124,13 +119,13 @@ func (s *state) join(m *message) (*event, []*message, error) {
 
 // effect changes the changesets by a record.
 func (s *state) effect(m *message, e *event) error {
-	switch e.Op {
-	case opEpoch:
+	switch e.Kind {
+	case Claimed:
 		s.token, s.epoch, s.holder = m.subject, m.seq, e.Holder
 		return nil
-	case opStart:
+	case Started:
 		return s.start(m, e)
-	case opPrune:
+	case Pruned:
 		return s.prune(m, e)
 	}
 	c := s.at(e.Ordinal)
@@ -140,26 +135,26 @@ func (s *state) effect(m *message, e *event) error {
 	if c == nil || c.ID != e.ID {
 		return corrupt(m, "there is no changeset %q with ordinal %d", e.ID, e.Ordinal)
 	}
-	switch e.Op {
-	case opAppend:
+	switch e.Kind {
+	case Appended:
 		if c.sealed || e.Len == 0 || e.First > e.Last || c.entries > 0 && e.First <= c.last {
 			return corrupt(m, "its entries do not follow the ones before")
 		}
 		c.entries, c.last = c.entries+e.Len, e.Last
-		if s.read += len(e.body); s.keep {
+		if s.keep {
 			c.appends = append(c.appends, e)
 		}
-	case opSeal:
+	case Sealed:
 		if e.Len != c.entries || e.Last != c.last {
 			return corrupt(m, "changeset %q has %d entries up to seq %d, and is sealed with %d up to %d", e.ID, c.entries, c.last, e.Len, e.Last)
 		}
 		c.sealed = true
-	case opAbort:
+	case Aborted:
 		c.aborted, c.reason = true, string(e.body)
-	case opApplied:
+	case Applied:
 		c.applied = max(c.applied, e.Next)
 	default:
-		return corrupt(m, "unknown op %q: a later version has written it", e.Op)
+		return corrupt(m, "unknown kind %q: a later version has written it", e.Kind)
 	}
 	return nil
 }

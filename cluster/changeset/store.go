@@ -1,7 +1,6 @@
 package changeset
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -13,7 +12,7 @@ import (
 )
 
 // Store keeps the changesets of one tracker in a stream: a cowchangeset.Store that
-// implements all its optional interfaces. Open makes stores; a Store must not be copied.
+// implements all its optional interfaces. Without a claim it reads, and never writes. Open makes stores; a Store must not be copied.
 // It has no goroutines and needs no closing. All methods may be called concurrently.
 //
 // A call that repeats what the trail has already changes nothing and succeeds. A call
@@ -51,7 +50,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 		return nil, failed("Open", err)
 	}
 	s := &Store[E]{values: values.Of(o.Codec, o.MaxEntry, ErrValue)}
-	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
+	s.stream, s.holder = at, o.Holder
 	s.turn = make(chan struct{}, 1)
 	return s, nil
 }
@@ -67,7 +66,7 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 		if h.ID == "" || badID(h.ID) || badID(h.Previous) {
 			return nil, nil, conflict(h.ID[:min(len(h.ID), 64)], "an ID must be UTF-8, not empty, and at most %d bytes", maxID)
 		}
-		if c := at.find(h.ID); c != nil {
+		if c := at.ids[h.ID]; c != nil {
 			if c.Header == h {
 				return nil, nil, nil
 			}
@@ -86,9 +85,12 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 		case h.Previous != previous:
 			return nil, nil, conflict(h.ID, "the changeset before it is %q, and not %q", previous, h.Previous)
 		}
-		return &record{Op: opStart, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
+		return &record{Kind: Started, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
 	})
 }
+
+// maxSeq is the largest Seq that a changeset can have.
+const maxSeq = 1<<62 - 1
 
 // Append writes entries of a changeset, as one record. It skips entries up to the last
 // Seq that the changeset has, as repeated ones. If a value cannot be encoded, Append
@@ -114,19 +116,12 @@ func (s *Store[E]) Append(ctx context.Context, id string, entries []cowchangeset
 	if len(encoded) == 0 {
 		return nil
 	}
-	return s.append(ctx, id, encoded, size)
-}
-
-// maxSeq is the largest Seq that a changeset can have.
-const maxSeq = 1<<62 - 1
-
-func (t *trail) append(ctx context.Context, id string, entries []entry, size int) error {
-	return t.write(ctx, "Append", func(at *state) (*record, []byte, error) {
-		c := at.find(id)
+	return s.write(ctx, "Append", func(at *state) (*record, []byte, error) {
+		c := at.ids[id]
 		if c == nil {
 			return nil, nil, conflict(id, "it was not started, or was pruned")
 		}
-		fresh := entries
+		fresh := encoded
 		for c.entries > 0 && len(fresh) > 0 && fresh[0].seq <= c.last {
 			fresh = fresh[1:] // repeated
 		}
@@ -140,7 +135,7 @@ func (t *trail) append(ctx context.Context, id string, entries []entry, size int
 		for _, e := range fresh {
 			body = appendEntry(body, e)
 		}
-		return &record{Op: opAppend, Ordinal: c.Ordinal, ID: id, Len: len(fresh), First: fresh[0].seq, Last: fresh[len(fresh)-1].seq}, body, nil
+		return &record{Kind: Appended, Ordinal: c.Ordinal, ID: id, Len: len(fresh), First: fresh[0].seq, Last: fresh[len(fresh)-1].seq}, body, nil
 	})
 }
 
@@ -157,7 +152,7 @@ func (s *Store[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest)
 		if c.sealed {
 			return nil, nil, nil
 		}
-		return &record{Op: opSeal, Len: m.Len, Last: m.Last}, nil, nil
+		return &record{Kind: Sealed, Len: m.Len, Last: m.Last}, nil, nil
 	})
 }
 
@@ -177,7 +172,7 @@ func (s *Store[E]) Abort(ctx context.Context, id, reason string) error {
 		case c.aborted:
 			return nil, nil, nil
 		}
-		return &record{Op: opAbort}, []byte(reason), nil
+		return &record{Kind: Aborted}, []byte(reason), nil
 	})
 }
 
@@ -194,7 +189,7 @@ func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
 		case next <= c.applied:
 			return nil, nil, nil
 		}
-		return &record{Op: opApplied, Next: next}, nil, nil
+		return &record{Kind: Applied, Next: next}, nil, nil
 	})
 }
 
@@ -202,7 +197,7 @@ func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
 // call may be late.
 func (t *trail) tell(ctx context.Context, method, id string, plan func(*changeset) (*record, []byte, error)) error {
 	return t.write(ctx, method, func(at *state) (*record, []byte, error) {
-		c := at.find(id)
+		c := at.ids[id]
 		if c == nil {
 			if at.first > 1 && id != "" {
 				return nil, nil, nil
@@ -225,17 +220,16 @@ func (t *trail) tell(ctx context.Context, method, id string, plan func(*changese
 // looks at e.
 func (s *Store[E]) Validate(e E) error { return s.values.Validate(e) }
 
-// Load yields the changesets in the order of their ordinals. If it fails, it yields the
+// Load yields the changesets in the order of their ordinals, those that were not pruned when the loop begins. If it fails, it yields the
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
 // a claim it has everything that was acknowledged to any Store before the last message of
 // this one, which is its claim at least; or it fails with ErrFenced if a later one has
-// pruned some of that, and with ErrPruned if this one has while the loop runs. It keeps at
-// most 8 MiB of encoded entries in memory, and those of the changesets that were open
-// beside the one that it yields: a longer trail is read twice, the first time without
-// entries. It panics if ctx is nil.
+// pruned some of that. It has the encoded entries of all changesets in memory, until it
+// yields them. It panics if ctx is nil.
 //
-// Load is blocking: it waits for the servers. It takes effect when a loop begins.
+// Load is blocking: it waits for the servers. It takes effect when a loop begins; without a claim, when it asks for the last
+// sequence. A leader that is cut off from the others may answer that, with old contents, for up to 10 seconds.
 func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	needContext(ctx, "Store.Load")
 	return func(yield func(cowchangeset.Saved[E], error) bool) {
@@ -244,8 +238,67 @@ func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], er
 			yield(cowchangeset.Saved[E]{}, failed("Load", err))
 			return
 		}
-		if err := yieldAll(ctx, s.stream, s.values, at, yield); err != errEnough {
-			yield(cowchangeset.Saved[E]{}, failed("Load", s.lost(ctx, err)))
-		}
+		yieldAll(s.values, at, yield)
 	}
+}
+
+// Prune forgets changesets with an ordinal below before, from the oldest on, as far as
+// they are sealed. The latest changeset stays. A tracker's Prune calls it when it has
+// forgotten the same changesets. Prune writes down which ones, and then purges the messages before the start of the first
+// one that it keeps. It panics if ctx is nil.
+//
+// Seal, Abort and Applied of a pruned changeset succeed and do nothing, so that a caller
+// that missed their success can repeat them.
+//
+// Prune is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Prune(ctx context.Context, before uint64) error {
+	err := s.write(ctx, "Prune", func(at *state) (*record, []byte, error) {
+		latest := at.latest()
+		if latest == nil {
+			return nil, nil, nil
+		}
+		keep := at.sets[0].Ordinal
+		for keep < before && keep < latest.Ordinal && at.at(keep).sealed {
+			keep++
+		}
+		if keep <= at.first {
+			return nil, nil, nil
+		}
+		return &record{Kind: Pruned, Next: keep}, nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.purge(ctx); err != nil {
+		return failed("Prune", err)
+	}
+	return nil
+}
+
+// purge removes the messages that nobody needs, according to a prune that is written in
+// the stream, if that still has this Store's last message: the sequences of a stream that
+// was restored from a backup are not those of the prune.
+func (t *trail) purge(ctx context.Context) error {
+	if err := t.lock(ctx); err != nil {
+		return err
+	}
+	defer t.unlock()
+	if t.state == nil || t.state.first <= 1 {
+		return nil
+	}
+	start := t.state.sets[0].start
+	return t.ask(ctx, func(ctx context.Context) error {
+		there, err := t.last(ctx)
+		if err != nil || there.at.CachedInfo().Config.DenyPurge || there.first > t.place.own {
+			return err
+		}
+		if there.last < t.place.seq { // it was restored from a backup, or is that of a leader that is cut off
+			return there.rewound(t.place.seq)
+		}
+		if err := t.mine(ctx, there); err != nil {
+			return err
+		}
+		return there.at.Purge(ctx, jetstream.WithPurgeSequence(start))
+	})
 }

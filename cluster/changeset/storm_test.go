@@ -78,7 +78,7 @@ func TestStormLong(t *testing.T) {
 		if r.IntN(2) == 0 && cutOff < 0 {
 			nc = c.JetStream()
 		}
-		s, err := changeset.Open(within(t, time.Minute), nc, changeset.Options[string]{Stream: name, Holder: fmt.Sprint(n), ClaimTimeout: time.Minute})
+		s, err := changeset.Open(within(t, time.Minute), nc, changeset.Options[string]{Stream: name, Holder: fmt.Sprint(n)})
 		require.NoError(t, err)
 		return record(t, s, fmt.Sprint("r", n), 1+r.IntN(64))
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // StreamConfig returns the settings of a stream that keeps a trail: files, no limits, and
@@ -30,14 +32,8 @@ func StreamConfig(name string, replicas int) jetstream.StreamConfig {
 	}
 }
 
-// limits are the options that the settings of a stream are checked against.
-type limits struct {
-	minReplicas               int
-	allowMemory, allowDiscard bool
-}
-
 // check returns an ErrStream that names the setting at fault.
-func (l limits) check(c jetstream.StreamConfig) error {
+func check(c jetstream.StreamConfig) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %q has %s", ErrStream, c.Name, fmt.Sprintf(format, args...))
 	}
@@ -50,26 +46,20 @@ func (l limits) check(c jetstream.StreamConfig) error {
 		return bad("sources: must have none")
 	case c.SubjectTransform != nil:
 		return bad("a subject transform: must have none")
-	case c.Sealed:
-		return bad("Sealed set: must not be sealed")
 	case c.NoAck:
 		return bad("NoAck set: must acknowledge")
 	case c.AllowRollup:
 		return bad("AllowRollup set: one message could remove all others")
-	case c.AllowMsgCounter:
-		return bad("AllowMsgCounter set: it takes no records")
 	case c.Retention != jetstream.LimitsPolicy:
 		return bad("retention %v: must be %v, so that no consumer removes messages", c.Retention, jetstream.LimitsPolicy)
 	case c.ConsumerLimits.InactiveThreshold > 0 && c.ConsumerLimits.InactiveThreshold < inactive:
 		return bad("ConsumerLimits.InactiveThreshold %v: must be at least %v, or none", c.ConsumerLimits.InactiveThreshold, inactive)
 	case c.PersistMode == jetstream.AsyncPersistMode:
 		return bad("an asynchronous PersistMode: it acknowledges what is in no file")
-	case c.Storage != jetstream.FileStorage && !l.allowMemory:
-		return bad("storage %v: must be %v, or Options.AllowMemory set", c.Storage, jetstream.FileStorage)
-	case c.Replicas < l.minReplicas:
-		return bad("%d replicas: must have %d, as Options.MinReplicas says", c.Replicas, l.minReplicas)
-	case discards && !l.allowDiscard:
-		return bad("MaxAge %v, MaxMsgs %d, MaxBytes %d, MaxMsgsPerSubject %d with %v: it drops old messages; must have no MaxAge, and limits only with %v, or Options.AllowDiscard set",
+	case c.Storage != jetstream.FileStorage:
+		return bad("storage %v: must be %v", c.Storage, jetstream.FileStorage)
+	case discards:
+		return bad("MaxAge %v, MaxMsgs %d, MaxBytes %d, MaxMsgsPerSubject %d with %v: it drops old messages; must have no MaxAge, and limits only with %v",
 			c.MaxAge, c.MaxMsgs, c.MaxBytes, c.MaxMsgsPerSubject, c.Discard, jetstream.DiscardNew)
 	}
 	return nil
@@ -77,10 +67,9 @@ func (l limits) check(c jetstream.StreamConfig) error {
 
 // stream is where messages are read.
 type stream struct {
-	js     jetstream.JetStream
-	name   string
-	prefix string // of the subjects
-	limits
+	js      jetstream.JetStream
+	name    string
+	prefix  string        // of the subjects
 	ackWait time.Duration // how long a request waits for its answer before it is sent again
 
 	maxMessage atomic.Int32 // the stream's MaxMsgSize, when last seen; not positive: none
@@ -88,7 +77,7 @@ type stream struct {
 
 // open looks a stream up, and checks its settings.
 func open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*stream, error) {
-	s := &stream{js: js, name: o.Stream, limits: limits{cmp.Or(o.MinReplicas, 1), o.AllowMemory, o.AllowDiscard}, ackWait: cmp.Or(o.AckWait, defaultAckWait)}
+	s := &stream{js: js, name: o.Stream, ackWait: cmp.Or(o.AckWait, time.Second)}
 	err := s.ask(ctx, func(ctx context.Context) error {
 		info, _, err := s.info(ctx)
 		if err == nil {
@@ -113,7 +102,7 @@ func (s *stream) ask(ctx context.Context, request func(context.Context) error) e
 		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
 			why = err
 		}
-		if ctx.Err() != nil || pause(ctx, retryPause) != nil {
+		if ctx.Err() != nil || push.Pause(ctx, retryPause) != nil {
 			return s.unanswered(ctx, why)
 		}
 	}
@@ -164,7 +153,7 @@ func (s *stream) info(ctx context.Context) (*jetstream.StreamInfo, jetstream.Str
 		return nil, nil, fmt.Errorf("%w (stream %q)", err, s.name)
 	}
 	info := at.CachedInfo()
-	if err := s.check(info.Config); err != nil {
+	if err := check(info.Config); err != nil {
 		return nil, nil, err
 	}
 	if s.prefix != "" && info.Config.Subjects[0] != s.prefix+"*" {
@@ -226,18 +215,6 @@ func (s *stream) latest(ctx context.Context, there ends, is func(*message) bool)
 		seq -= min(seq, uint64(max(m.Part, 1))) // the parts before one are like it
 	}
 	return nil, nil
-}
-
-// api returns what the subjects of the servers' API begin with.
-func (s *stream) api() string {
-	o := s.js.Options()
-	switch {
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
-	}
-	return jetstream.DefaultAPIPrefix
 }
 
 // closed reports whether err says that the connection is closed for good.

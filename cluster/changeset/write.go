@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 )
 
 // trail is the part of a Store that does not depend on the type of entries.
 type trail struct {
 	*stream
-	holder       string
-	claimTimeout time.Duration
+	holder string
 
 	// turn is held by the call that writes, and guards the fields below.
 	turn    chan struct{}
@@ -21,7 +19,6 @@ type trail struct {
 	fenced  error       // an ErrFenced, or nil
 	state   *state      // up to place; nil until it is needed
 	ids     uint64      // message IDs given away
-	purged  uint64      // the sequence below which messages are purged, as far as known
 }
 
 // place is where the next message goes.
@@ -80,7 +77,7 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 				return nil // an earlier attempt was stored before the trail was claimed
 			}
 			return failed(method, err)
-		case !errors.Is(err, errSmaller):
+		default:
 			return failed(method, err)
 		}
 	}

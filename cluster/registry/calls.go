@@ -10,7 +10,7 @@ import (
 type calls[K ~string] struct {
 	n     atomic.Int64 // how many there are
 	mu    sync.Mutex
-	of    map[K][]*call
+	of    map[K]map[*call]struct{}
 	ended bool
 }
 
@@ -25,7 +25,7 @@ type call struct {
 	cancel context.CancelFunc // of the request under way
 }
 
-func (c *calls[K]) init() { c.of = make(map[K][]*call) }
+func (c *calls[K]) init() { c.of = make(map[K]map[*call]struct{}) }
 
 // add begins a call.
 func (c *calls[K]) add(k K, id string, want uint64) *call {
@@ -36,7 +36,10 @@ func (c *calls[K]) add(k K, id string, want uint64) *call {
 		w.fire()
 		return w
 	}
-	c.of[k] = append(c.of[k], w)
+	if c.of[k] == nil {
+		c.of[k] = make(map[*call]struct{})
+	}
+	c.of[k][w] = struct{}{}
 	c.n.Add(1)
 	return w
 }
@@ -44,19 +47,12 @@ func (c *calls[K]) add(k K, id string, want uint64) *call {
 func (c *calls[K]) remove(k K, w *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := c.of[k]
-	for i := range list {
-		if list[i] == w {
-			list[i] = list[len(list)-1]
-			list[len(list)-1] = nil
-			c.n.Add(-1)
-			if list = list[:len(list)-1]; len(list) == 0 {
-				delete(c.of, k)
-			} else {
-				c.of[k] = list
-			}
-			return
-		}
+	if _, ok := c.of[k][w]; !ok {
+		return
+	}
+	c.n.Add(-1)
+	if delete(c.of[k], w); len(c.of[k]) == 0 {
+		delete(c.of, k)
 	}
 }
 
@@ -71,12 +67,12 @@ func (w *call) fire() {
 	}
 }
 
-// request notes how to end the request under way, and ends it at once if the wait is over.
+// request notes how to end the request under way, and ends it at once if the wait is over: a delivery may come before
+// the answer.
 func (c *calls[K]) request(w *call, cancel context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.cancel = cancel
-	if w.fired {
+	if w.cancel = cancel; w.fired {
 		cancel()
 	}
 }
@@ -108,7 +104,7 @@ func (c *calls[K]) delivered(k K, revision uint64, id func() string) {
 		return
 	}
 	name := id()
-	for _, w := range list {
+	for w := range list {
 		if w.id != "" && w.id == name {
 			w.got = revision
 			w.fire()
@@ -123,7 +119,7 @@ func (c *calls[K]) recheck(caught func(K, uint64) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, list := range c.of {
-		for _, w := range list {
+		for w := range list {
 			if w.want != 0 && caught(k, w.want) {
 				w.fire()
 			}
@@ -137,7 +133,7 @@ func (c *calls[K]) end() {
 	defer c.mu.Unlock()
 	c.ended = true
 	for _, list := range c.of {
-		for _, w := range list {
+		for w := range list {
 			w.fire()
 		}
 	}

@@ -1,9 +1,10 @@
 package registry
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/values"
 )
 
 const (
@@ -11,36 +12,22 @@ const (
 	minHeartbeat     = 100 * time.Millisecond // the server refuses shorter ones
 	defaultTimeout   = 2 * time.Second
 
-	// A consumer is given up when this many heartbeats in a row have not come.
-	missedHeartbeats = 3
-	minMaxLag        = 300 * time.Millisecond
-	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in
-	// DESIGN.md.
+	minMaxLag = 300 * time.Millisecond
+	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in DESIGN.md.
 	beatsPerLag = 6
 )
 
-// Codec turns values into what the bucket stores, and back. Its methods are called by
-// any number of goroutines at once. Decode must not keep its argument. What it
+// Codec turns values into what the bucket stores, and back. Its methods, Encode and Decode, are called by
+// any number of goroutines at once. Decode must neither change nor keep its argument. What it
 // returns is shared by all readers of the key.
 //
 // A Decode that fails, panics or calls [runtime.Goexit] makes the value a foreign
 // one: see Config.OnForeign.
-type Codec[V any] interface {
-	Encode(V) ([]byte, error)
-	Decode([]byte) (V, error)
-}
+type Codec[V any] = values.Codec[V]
 
-// JSON is the codec of a Config that names none: it uses [encoding/json].
-type JSON[V any] struct{}
-
-// Encode returns v as JSON.
-func (JSON[V]) Encode(v V) ([]byte, error) { return json.Marshal(v) }
-
-// Decode returns the value that b is the JSON of.
-func (JSON[V]) Decode(b []byte) (v V, err error) {
-	err = json.Unmarshal(b, &v)
-	return v, err
-}
+// JSON is the codec of a Config that names none: it uses [encoding/json]. Numbers in an any are
+// decoded as json.Number.
+type JSON[V any] = values.JSON[V]
 
 // Foreign is something in the bucket that the registry does not show.
 type Foreign struct {
@@ -74,14 +61,6 @@ type Config[K ~string, V any] struct {
 	// publish and subscribe: one that cannot writes sync messages of its own.
 	// 0 sets no bound, and writes nothing. At least 300 ms.
 	MaxLag time.Duration
-
-	// AtLeader makes the server feed the mirror that led the bucket when the mirror
-	// attached. Other servers learn of a write one message later, and so does a write here
-	// that comes after one of another replica, for which it waits. The leader then sends
-	// each change to each such mirror itself, so this is for replicas that are few, or
-	// write while others do. If the leader hands over, the mirror stays where it is until
-	// it attaches again.
-	AtLeader bool
 
 	// Heartbeat is how often the server that feeds the mirror says that there is
 	// nothing to tell. If nothing comes for three times as long, the mirror attaches to

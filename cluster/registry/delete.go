@@ -10,6 +10,9 @@ import (
 // deletion is the header of a marker.
 func deletion() nats.Header { return nats.Header{"KV-Operation": {"DEL"}} }
 
+// nothing is the value of a marker.
+func nothing[V any](state[V]) ([]byte, error) { return nil, nil }
+
 // Delete removes key and returns what it held, and whether it was present. A key with a
 // foreign value gives [ErrForeign].
 //
@@ -24,22 +27,14 @@ func (r *Registry[K, V]) Delete(ctx context.Context, key K) (Entry[K, V], bool, 
 		return Entry[K, V]{}, false, err
 	}
 	w.header = deletion()
-	for {
-		s, err := w.present()
-		if errors.Is(err, ErrNotFound) {
-			return Entry[K, V]{}, false, nil
-		}
-		if err != nil {
-			return Entry[K, V]{}, false, err
-		}
-		_, err = w.store(s.revision, nil)
-		if err == nil || errors.Is(err, ErrBehind) {
-			return Entry[K, V]{Key: w.key, Value: s.value, Version: Version(s.revision)}, true, err
-		}
-		if err := w.refused(err, s.revision); err != nil {
-			return Entry[K, V]{}, false, err
-		}
+	s, marked, err := w.change(w.present, nothing[V])
+	if errors.Is(err, ErrNotFound) {
+		return Entry[K, V]{}, false, nil
 	}
+	if marked == 0 {
+		return Entry[K, V]{}, false, err
+	}
+	return Entry[K, V]{Key: w.key, Value: s.value, Version: Version(s.revision)}, true, err
 }
 
 // DeleteIf removes key if its version is version. The errors are those of UpdateIf.
@@ -52,6 +47,6 @@ func (r *Registry[K, V]) DeleteIf(ctx context.Context, key K, version Version) e
 		return err
 	}
 	w.header = deletion()
-	_, _, err = w.replace(version, nil)
+	_, _, err = w.change(w.at(version), nothing[V])
 	return err
 }

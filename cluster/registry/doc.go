@@ -23,7 +23,7 @@
 //
 //	the bucket is           reads                   writes                                   Lag
 //	well                    behind by a message     one request                              Attached
-//	slow                    behind by as much       take as long                             Heard, Proven grow
+//	slow                    behind by as much       take as long                             Proven grows
 //	without its leader      as before               wait for the next, some seconds          Proven grows
 //	cut off from here       as before, unchanged    ErrUnavailable, or ErrUnknown            not Attached
 //	                                                if it was sent, when ctx ends

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -67,5 +68,9 @@ type conflict struct{ last uint64 }
 
 func (c *conflict) Error() string { return fmt.Sprintf("registry: the key is at revision %d", c.last) }
 
-// errInFlight is the answer where another write of the key is in flight.
-var errInFlight = errors.New("registry: another write of the key is in flight")
+// needContext panics if a method is called with a nil context.
+func needContext(ctx context.Context, method string) {
+	if ctx == nil {
+		panic("registry: " + method + " called with a nil context")
+	}
+}

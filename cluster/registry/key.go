@@ -40,30 +40,21 @@ func encodeKey(key string) (string, error) {
 	if key == "" {
 		return "=", nil
 	}
-	n := 0
-	for i := range len(key) {
-		if !plain(key, i) {
-			n++
-		}
-	}
-	if size := len(key) + 2*n; size > maxKey {
-		return "", fmt.Errorf("%w: it takes %d bytes in the bucket, and may take %d", ErrInvalidKey, size, maxKey)
-	}
-	if n == 0 {
-		return key, nil
-	}
-	var b strings.Builder
-	b.Grow(len(key) + 2*n)
+	b, escaped := make([]byte, 0, len(key)), false
 	for i := range len(key) {
 		if c := key[i]; plain(key, i) {
-			b.WriteByte(c)
+			b = append(b, c)
 		} else {
-			b.WriteByte('=')
-			b.WriteByte(hexDigits[c>>4])
-			b.WriteByte(hexDigits[c&15])
+			b, escaped = append(b, '=', hexDigits[c>>4], hexDigits[c&15]), true
 		}
 	}
-	return b.String(), nil
+	switch {
+	case len(b) > maxKey:
+		return "", fmt.Errorf("%w: it takes %d bytes in the bucket, and may take %d", ErrInvalidKey, len(b), maxKey)
+	case !escaped:
+		return key, nil
+	}
+	return string(b), nil
 }
 
 // plain reports whether byte i of key stands for itself in the bucket.

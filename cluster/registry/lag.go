@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +15,6 @@ type Lag struct {
 	// Proven is for how long the mirror may have missed writes: it has all that were
 	// acknowledged longer ago. Sync proves it, and Config.MaxLag does so regularly.
 	Proven time.Duration
-	// Heard is how long ago the server that feeds the mirror was heard of. That is no
-	// proof: the server may be cut off from the others.
-	Heard time.Duration
 	// Revision is one that the mirror has come to.
 	Revision Version
 	// Err is why the mirror is not attached, or could not prove anything; nil if all
@@ -24,15 +22,12 @@ type Lag struct {
 	Err error
 }
 
-// Lag returns how far the mirror may be behind. It is local, and takes a mutex for a
-// moment.
+// Lag returns how far the mirror may be behind. It is local, and reads the monotonic clock.
 func (r *Registry[K, V]) Lag() Lag {
-	proven, heard := r.beater.proven.Load(), r.status.heard.Load() // before the clock
-	now := time.Since(r.begun)
+	proven := r.beater.proven.Load() // before the clock
 	l := Lag{
 		Attached: r.mirror.settled.Load() && r.life.Err() == nil,
-		Proven:   now - time.Duration(proven),
-		Heard:    now - time.Duration(heard),
+		Proven:   time.Since(r.begun) - time.Duration(proven),
 		Revision: r.Revision(),
 		Err:      r.status.failure(),
 	}
@@ -68,21 +63,38 @@ func (r *Registry[K, V]) Fresh() error {
 // unless the bucket is restored from a backup or made anew.
 func (r *Registry[K, V]) Revision() Version { return Version(r.mirror.shown.Load()) }
 
-// Stats are counters of a registry, and what it keeps besides its keys.
+// Stats are counters of a registry.
 type Stats struct {
 	Attachments   uint64 // how often the mirror was attached to the bucket and has listed it
 	Resets        uint64 // how often the bucket was found restored or made anew
 	Deliveries    uint64 // messages that have come for the mirror
-	Tombs         int    // deletions that are remembered, and foreign values
 	ForeignKeys   int    // keys of the bucket that are none of the registry's
 	ForeignValues int    // keys whose values cannot be decoded or indexed
 }
 
-// Stats returns the counters. It takes a mutex, and a time in proportion to Tombs.
+// Stats returns the counters. It takes a mutex.
 func (r *Registry[K, V]) Stats() Stats {
+	_, foreign := r.tombs.len()
 	return Stats{
 		Attachments: r.mirror.attached.Load(), Resets: r.mirror.resets.Load(),
-		Deliveries: r.mirror.deliveries.Load(),
-		Tombs:      r.tombs.len(), ForeignKeys: int(r.mirror.foreignKeys.Load()), ForeignValues: r.tombs.foreigners(),
+		Deliveries:  r.mirror.deliveries.Load(),
+		ForeignKeys: int(r.mirror.foreignKeys.Load()), ForeignValues: foreign,
 	}
+}
+
+// status is what a registry knows of its bucket, and of the reason why the mirror is behind.
+type status struct {
+	ttl   atomic.Bool           // the bucket lets keys expire with a marker
+	known atomic.Int64          // for how long the bucket knows message ids, in ns
+	clock atomic.Int64          // the bucket's time at Open, in ns
+	err   atomic.Pointer[error] // why the mirror is not attached, or a beat has failed
+}
+
+func (s *status) fail(err error) { s.err.Store(&err) }
+
+func (s *status) failure() error {
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }

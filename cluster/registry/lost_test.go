@@ -100,14 +100,13 @@ func testLostRequest(t *testing.T) {
 
 // The answer is lost, the mirror is deaf, and another writer overwrites the value: the
 // write that is sent again is refused. What has become of it is known as long as the
-// mirror has seen all messages; else the message id says it.
+// mirror has seen all messages.
 func testLostAnswerAndConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		gap, stored bool // the mirror misses a message; the first request was stored
 	}{
 		"seen":         {false, true},
 		"seen nothing": {false, false},
-		"probe":        {true, true},
 		"unknown":      {true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,42 +236,4 @@ func heard(f *besides, hear func()) {
 		time.Sleep(time.Millisecond)
 	}
 	hear()
-}
-
-// A probe asks for a message id and changes nothing, on one server and on three.
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	c := natstest.Start(t, 3)
-	for _, replicas := range []int{1, 3} {
-		ctx := within(t)
-		js := c.JetStream()
-		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b", Replicas: replicas})
-		require.NoError(t, err)
-		r := opened(t, js, kv, patient[plan])
-		send := func(id string) (answer, uint64) {
-			a, revision, _ := r.send(ctx, nil, &nats.Msg{Subject: "$KV.b.a", Header: nats.Header{
-				nats.MsgIdHdr: {id}, jetstream.MsgRollup: {noRollup},
-			}})
-			return a, revision
-		}
-		v, err := r.Create(ctx, "a", plan{})
-		require.NoError(t, err)
-		id := r.id + ".1"
-		for range 3 {
-			a, revision := send(id)
-			require.Equal(t, stored, a)
-			require.Equal(t, uint64(v), revision)
-			a, _ = send("another")
-			require.Equal(t, refused, a)
-		}
-		v2, err := r.UpdateIf(ctx, "a", v, plan{})
-		require.NoError(t, err)
-		require.NoError(t, r.Sync(ctx))
-		a, revision := send(id) // overwritten, and still known
-		require.Equal(t, stored, a)
-		require.Equal(t, uint64(v), revision)
-		e, _ := r.Lookup("a")
-		require.Equal(t, v2, e.Version)
-		require.NoError(t, js.DeleteKeyValue(ctx, "b"))
-	}
 }

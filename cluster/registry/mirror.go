@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -22,8 +22,6 @@ const (
 )
 
 var (
-	errSilent = errors.New("registry: the server that feeds the mirror is silent")
-	errMissed = errors.New("registry: a delivery was lost")
 	errOther  = errors.New("registry: a write was delivered otherwise than it was acknowledged")
 	errMarker = errors.New("registry: a marker may have expired before it was delivered")
 	errAgain  = errors.New("registry: the bucket must be listed again")
@@ -43,33 +41,24 @@ type mirror[K ~string] struct {
 	stored chan storedWrite // from calls whose writes were acknowledged
 	again  chan struct{}    // asks for another listing
 
-	beat     sentBeat             // under way, if answer is not nil
-	exact    time.Duration        // the mirror has all that was stored before, as beater.proven
-	markers  time.Duration        // how long the bucket keeps those of keys that are gone; 0: for ever
-	created  time.Time            // when the stream was that the mirror has listed
-	foreign  map[string]uint64    // the bucket's keys that are none, and their revisions
-	decoding message              // for which a caller's function runs
-	poison   map[message]struct{} // those for which one called runtime.Goexit
-	met      map[message]struct{} // those of them that the listing has met
+	beat    sentBeat          // under way, if answer is not nil
+	exact   time.Duration     // the mirror has all that was stored before, as beater.proven
+	markers time.Duration     // how long the bucket keeps those of keys that are gone; 0: for ever
+	created time.Time         // when the stream was that the mirror has listed
+	foreign map[string]uint64 // the bucket's keys that are none, and their revisions
+	careful bool              // a caller's function has called runtime.Goexit
 
-	counters
-}
-
-// counters are those of Stats.
-type counters struct {
-	attached, resets, deliveries, foreignKeys atomic.Uint64
+	attached, resets, deliveries, foreignKeys atomic.Uint64 // those of Stats
 }
 
 func (m *mirror[K]) init() {
 	m.beats, m.stored, m.again = make(chan sentBeat), make(chan storedWrite), make(chan struct{}, 1)
-	m.foreign, m.poison, m.met = make(map[string]uint64), make(map[message]struct{}), make(map[message]struct{})
+	m.foreign = make(map[string]uint64)
 }
 
 // attachment is a consumer from its creation on.
 type attachment[K ~string, V any] struct {
-	messages chan *nats.Msg
-	dseq     uint64         // the sequence of the last delivery
-	silence  int            // how many times a heartbeat was due since the last message
+	consumer *push.Consumer
 	listing  *listing[K, V] // nil when it is complete
 	early    earlyWrites
 }
@@ -90,7 +79,7 @@ func (r *Registry[K, V]) mirrorBucket() {
 	returned := false
 	defer func() {
 		if !returned {
-			r.exited()
+			r.mirror.careful = true
 			r.workers.Go(r.mirrorBucket)
 		}
 	}()
@@ -102,76 +91,37 @@ func (r *Registry[K, V]) mirrorBucket() {
 		}
 		r.mirror.gaps.Add(1)
 		r.refuse()
-		r.status.detached(err)
-		r.rest(pause/2 + rand.N(pause))
+		r.status.fail(err)
+		_ = push.Pause(r.life, pause/2+rand.N(pause))
 		pause = min(2*pause, lastPause)
 	}
 	returned = true
-}
-
-// exited notes that a function of the caller has called runtime.Goexit.
-func (r *Registry[K, V]) exited() {
-	if r.mirror.decoding != (message{}) {
-		r.mirror.poison[r.mirror.decoding] = struct{}{}
-		r.mirror.decoding = message{}
-	}
-}
-
-// rest waits for d or the registry's end, and refuses beats meanwhile.
-func (r *Registry[K, V]) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case r.mirror.beat = <-r.mirror.beats:
-			r.refuse()
-		case <-t.C:
-			return
-		case <-r.life.Done():
-			return
-		}
-	}
 }
 
 // attach creates a consumer, and keeps the mirror by what that delivers. It returns whether
 // a listing was completed, and why it has ended.
 func (r *Registry[K, V]) attach() (listed bool, err error) {
 	r.mirror.gaps.Add(1)
-	ctx, cancel := context.WithCancel(r.life)
-	defer cancel()
-	info, err := r.inspect(ctx)
+	info, err := r.inspect(r.life)
 	if err != nil {
 		return false, err
 	}
-	a := &attachment[K, V]{messages: make(chan *nats.Msg, 256)}
-	a.listing = &listing[K, V]{
-		first: r.inner.Len() == 0 && r.tombs.len() == 0,
+	deleted, foreign := r.tombs.len()
+	a := &attachment[K, V]{listing: &listing[K, V]{
+		first: r.inner.Len()+deleted+foreign == 0,
 		floor: r.mirror.shown.Load(), created: info.Created,
 		seen: make(map[K]struct{}), aside: make(map[K]change[V]), foreign: make(map[string]uint64),
-	}
+	}}
 	if !r.mirror.created.IsZero() && !info.Created.Equal(r.mirror.created) {
 		a.listing.changed, a.listing.floor = true, 0
 	}
-	r.mirror.met = make(map[message]struct{})
 	r.mirror.delivered.Store(0)
 	r.mirror.position.Store(0)
-	inbox := r.conn.NewInbox()
-	name, err := r.consumer(ctx, info, inbox)
+	a.consumer, err = push.Open(r.life, r.js, r.stream, r.prefix+">", r.config.Heartbeat, r.config.Timeout)
 	if err != nil {
-		return false, fmt.Errorf("registry: no consumer of stream %s: %w", r.stream, err)
+		return false, fmt.Errorf("registry: %w", err)
 	}
-	defer r.release(name)
-	sub, err := r.conn.Subscribe(inbox, func(m *nats.Msg) {
-		select {
-		case a.messages <- m:
-		case <-ctx.Done():
-		}
-	})
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
+	defer a.consumer.Close()
 	r.sharing.attached(info.Created)
 	r.mirror.attached.Add(1)
 	err = r.follow(a)
@@ -222,9 +172,6 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 
 // follow keeps the mirror by what the consumer of a delivers. It returns why it has ended.
 func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
-	tick := time.NewTicker(r.config.Heartbeat)
-	defer tick.Stop()
-	r.status.hear(time.Since(r.begun))
 	r.mirror.following.Store(true)
 	defer func() { // also if a function of the caller calls runtime.Goexit
 		r.mirror.settled.Store(false)
@@ -233,18 +180,16 @@ func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
 	r.beater.demand()
 	for {
 		select {
-		case m := <-a.messages:
+		case m := <-a.consumer.Raw:
 			if err := r.receive(a, m); err != nil {
 				return err
 			}
 		case w := <-r.mirror.stored:
 			r.acknowledged(a, w)
 		case r.mirror.beat = <-r.mirror.beats:
-		case <-tick.C:
-			// The clock would say nothing of the server: a process that was stopped, and a
-			// mirror that was held up, have not read yet what has come. They miss all ticks but one.
-			if a.silence++; a.silence > missedHeartbeats {
-				return errSilent
+		case <-a.consumer.Ticks:
+			if err := a.consumer.Tick(); err != nil {
+				return fmt.Errorf("registry: %w", err)
 			}
 		case <-r.mirror.again:
 			return errAgain
@@ -267,7 +212,7 @@ func (r *Registry[K, V]) prove(a *attachment[K, V]) {
 			r.complete(a.listing, b.revision)
 			a.listing = nil
 			r.mirror.settled.Store(true)
-			r.status.attached()
+			r.status.fail(nil)
 			select {
 			case <-r.ready:
 			default:
@@ -288,22 +233,21 @@ func (r *Registry[K, V]) refuse() {
 	}
 }
 
-// receive does what a message of the consumer asks for.
-func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
-	a.silence = 0
-	r.status.hear(time.Since(r.begun))
-	if len(m.Data) == 0 && m.Header.Get("Status") != "" && !strings.HasPrefix(m.Subject, r.prefix) { // which another client's message may have
-		return r.control(a, m)
-	}
-	meta, err := m.Metadata()
+// receive shows a delivery of the consumer.
+func (r *Registry[K, V]) receive(a *attachment[K, V], raw *nats.Msg) error {
+	m, ok, err := a.consumer.Read(raw)
 	if err != nil {
-		return nil // not of the consumer
+		return fmt.Errorf("registry: %w", err)
 	}
-	if meta.Sequence.Consumer != a.dseq+1 {
-		return errMissed
+	if !ok {
+		return nil
 	}
-	a.dseq++
-	seq, at := meta.Sequence.Stream, r.mirror.position.Load()
+	return r.deliver(a, m)
+}
+
+// deliver shows a delivery.
+func (r *Registry[K, V]) deliver(a *attachment[K, V], m push.Message) error {
+	seq, at := m.Sequence, r.mirror.position.Load()
 	if seq > at+1 {
 		r.mirror.gaps.Add(1)
 		if a.listing == nil && r.mayHaveExpired() {
@@ -313,9 +257,9 @@ func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
 	r.mirror.deliveries.Add(1)
 	r.mirror.delivered.Store(seq)
 	if seq <= at {
-		return a.early.confirm(m, seq)
+		return a.early.confirm(m.Msg, seq)
 	}
-	r.show(a, m, seq, meta.Timestamp.UnixNano())
+	r.show(a, m.Msg, seq, m.Stored.UnixNano())
 	a.early.passed(at, seq)
 	r.catchUp(a)
 	return nil
@@ -335,25 +279,6 @@ func (r *Registry[K, V]) show(a *attachment[K, V], m *nats.Msg, seq uint64, stor
 	if a.listing == nil {
 		r.mirror.shown.Store(seq)
 	}
-}
-
-// control answers a message that is no delivery.
-func (r *Registry[K, V]) control(a *attachment[K, V], m *nats.Msg) error {
-	if m.Header.Get("Status") != "100" {
-		return fmt.Errorf("registry: the server that feeds the mirror ends it: %s", m.Header.Get("Description"))
-	}
-	if m.Reply != "" { // flow control: all that came before it is in the mirror
-		return r.conn.Publish(m.Reply, nil)
-	}
-	if stalled := m.Header.Get("Nats-Consumer-Stalled"); stalled != "" {
-		if err := r.conn.Publish(stalled, nil); err != nil {
-			return err
-		}
-	}
-	if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last != a.dseq {
-		return errMissed
-	}
-	return nil
 }
 
 // listAgain makes the mirror list the bucket again.

@@ -14,13 +14,6 @@ var (
 	errGoexit     = errors.New("registry: a function called runtime.Goexit")
 )
 
-// message identifies a message of the bucket for which a function of the caller runs.
-type message struct {
-	revision uint64
-	stamp    int64
-	ofKey    bool // the function is for its key, not for its value
-}
-
 // change is what a message does to its key.
 type change[V any] struct {
 	held    held[V] // its value is zero unless the key is present after it
@@ -43,7 +36,7 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		return
 	}
 	gone, expired := marker(m.Header)
-	k, err := r.keyOf(name, message{seq, stamp, true})
+	k, err := r.keyOf(name)
 	if err != nil {
 		r.foreignKey(a, name, seq, gone, err)
 		return
@@ -76,8 +69,8 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 	r.calls.delivered(k, seq, func() string { return m.Header.Get(nats.MsgIdHdr) })
 }
 
-// keyOf returns the key of a name in the bucket, which a message has, or why it is none.
-func (r *Registry[K, V]) keyOf(name string, of message) (k K, err error) {
+// keyOf returns the key of a name in the bucket, or why it is none.
+func (r *Registry[K, V]) keyOf(name string) (k K, err error) {
 	text, ok := decodeKey(name)
 	if !ok {
 		return k, errForeignKey
@@ -86,7 +79,7 @@ func (r *Registry[K, V]) keyOf(name string, of message) (k K, err error) {
 	if r.config.Normalize == nil {
 		return k, nil
 	}
-	err = r.guard(of, func() error {
+	err = r.guard(func() error {
 		norm, err := r.config.Normalize(k)
 		if err == nil && norm != k {
 			err = errSpelling
@@ -119,7 +112,7 @@ func marker(h nats.Header) (gone, expired bool) {
 func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expired bool) change[V] {
 	c := change[V]{held: held[V]{Version: Version(seq), Stamp: stamp}, gone: gone, expired: expired}
 	if !gone {
-		c.err = r.guard(message{seq, stamp, false}, func() (err error) {
+		c.err = r.guard(func() (err error) {
 			c.held.Value, err = r.config.Codec.Decode(data)
 			return err
 		})
@@ -127,24 +120,30 @@ func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expire
 	return c
 }
 
-// guard runs a function of the caller for a message. It returns the
-// function's error, or one that says how else it has ended. After a runtime.Goexit
-// another goroutine begins again, and finds the message poisoned.
-func (r *Registry[K, V]) guard(of message, f func() error) (err error) {
-	if _, bad := r.mirror.poison[of]; bad {
-		r.mirror.met[of] = struct{}{}
-		return errGoexit
+// guard runs a function of the caller. It returns the function's error, or one that says how else it has ended. The
+// first that calls runtime.Goexit ends the goroutine of the mirror, which begins again on another one. From then on
+// each function has a goroutine of its own.
+func (r *Registry[K, V]) guard(f func() error) error {
+	if !r.mirror.careful {
+		return recovered(f)
 	}
-	r.mirror.decoding = of
+	err, done := errGoexit, make(chan struct{})
+	go func() {
+		defer close(done)
+		err = recovered(f)
+	}()
+	<-done
+	return err
+}
+
+// recovered returns the error of f, or one that says that it has panicked.
+func recovered(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("registry: a function panicked: %v", v)
-			r.mirror.decoding = message{}
 		}
 	}()
-	err = f()
-	r.mirror.decoding = message{}
-	return err
+	return f()
 }
 
 // apply makes the mirror show a change of k, whose name in the bucket is given.
@@ -156,7 +155,7 @@ func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 			r.ends.Delete(k)
 		}
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
-		c.err = r.guard(message{uint64(c.held.Version), c.held.Stamp, false}, func() error {
+		c.err = r.guard(func() error {
 			stored := k
 			if r.inner.Peek(k) == nil { // else the registry keeps the key that it has
 				stored = K(strings.Clone(string(k))) // without the bucket's name before it
@@ -183,27 +182,22 @@ func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 
 // report tells Config.OnForeign.
 func (r *Registry[K, V]) report(f Foreign) {
-	if r.config.OnForeign == nil {
-		return
+	if r.config.OnForeign != nil {
+		_ = r.guard(func() error { r.config.OnForeign(f); return nil })
 	}
-	defer func() { _ = recover() }()
-	r.config.OnForeign(f)
 }
 
 // foreignKey notes a key of the bucket that is none of the registry's.
 func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64, gone bool, why error) {
 	had := r.mirror.foreign[name]
-	if gone {
-		delete(r.mirror.foreign, name)
-	} else {
-		r.mirror.foreign[name] = seq
-	}
-	if a.listing != nil {
-		if gone {
-			delete(a.listing.foreign, name)
-		} else {
-			a.listing.foreign[name] = seq
+	note := func(keys map[string]uint64) {
+		if keys[name] = seq; gone {
+			delete(keys, name)
 		}
+	}
+	note(r.mirror.foreign)
+	if a.listing != nil {
+		note(a.listing.foreign)
 	}
 	r.mirror.foreignKeys.Store(uint64(len(r.mirror.foreign)))
 	if !gone && had != seq {
@@ -231,7 +225,6 @@ func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
 			}
 		}
 	}
-	r.mirror.poison, r.mirror.met = r.mirror.met, make(map[message]struct{}) // what the mirror knows is not read again
 	r.mirror.created = l.created
 	r.mirror.foreign = l.foreign
 	r.mirror.foreignKeys.Store(uint64(len(l.foreign)))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // raw is a codec whose Encode returns the caller's bytes.
@@ -139,7 +140,7 @@ func newEarly(t *testing.T) early {
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 	r.mirror.position.Store(100)
 	r.mirror.shown.Store(100)
-	return early{t, r, &attachment[string, plan]{}, func(k string, consumer, stream int, id string) *nats.Msg {
+	return early{t, r, &attachment[string, plan]{consumer: new(push.Consumer)}, func(k string, consumer, stream int, id string) *nats.Msg {
 		m := &nats.Msg{Subject: r.prefix + k, Sub: sub, Reply: fmt.Sprintf("$JS.ACK.s.c.1.%d.%d.1.0", stream, consumer), Data: []byte(fmt.Sprintf(`{"N":%d}`, stream))}
 		if id != "" {
 			m.Header = nats.Header{nats.MsgIdHdr: {id}}
@@ -222,7 +223,7 @@ func testEarlyWrites(t *testing.T) {
 
 	// A delivery tells the calls that wait, whatever is shown already, and a lost one is noticed.
 	e.acknowledged("b", 112, id(46))
-	require.ErrorIs(t, e.r.receive(e.a, e.m("b", 8, 112, id(46))), errMissed)
+	require.ErrorIs(t, e.r.receive(e.a, e.m("b", 8, 112, id(46))), push.ErrMissed)
 
 	// While the mirror lists, only deliveries count.
 	e.a.listing = &listing[string, plan]{seen: map[string]struct{}{}}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,18 +12,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
 	// The pauses between two sendings of a message.
 	firstRetry = 2 * time.Millisecond
 	lastRetry  = 250 * time.Millisecond
-	// How often a call looks whether the connection is up again.
-	reconnectPoll = 10 * time.Millisecond
-
-	// noRollup is a rollup that a server refuses, after it has looked for the message id
-	// and before it proposes anything.
-	noRollup = "none"
 
 	// Codes of errors of the server that nats.go does not name.
 	codeWrongLast      jetstream.ErrorCode = 10071
@@ -31,7 +28,6 @@ const (
 	codeTooLarge       jetstream.ErrorCode = 10054
 	codeStoreFailed    jetstream.ErrorCode = 10077
 	codeHeaderTooLarge jetstream.ErrorCode = 10097
-	codeRollup         jetstream.ErrorCode = 10111
 )
 
 // answer is what came of one request.
@@ -47,8 +43,14 @@ const (
 	noRoom                // refused, because the bucket is full
 )
 
-// request sends m once. It returns what came of it, and the revision if it is stored.
-func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint64, error) {
+// request sends m once, and waits for its answer no longer than Config.Timeout and until the mirror has it for w, if there
+// is one. It returns what came of it, and the revision if it is stored.
+func (r *Registry[K, V]) request(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	if w != nil {
+		r.calls.request(w, cancel)
+	}
 	ack, err := r.js.PublishMsg(ctx, m)
 	if err == nil && ack.Stream != r.stream {
 		return refused, 0, fmt.Errorf("registry: stream %s has stored the message, not %s", ack.Stream, r.stream)
@@ -59,7 +61,8 @@ func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api):
-		return apiAnswer(api), 0, apiError(api)
+		a, err := refusal(api)
+		return a, 0, err
 	case errors.Is(err, nats.ErrMaxPayload):
 		return refused, 0, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
@@ -70,53 +73,34 @@ func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint
 	return unclear, 0, err
 }
 
-// apiAnswer returns what an error of the server says about the request.
-func apiAnswer(api *jetstream.APIError) answer {
+// refusal returns what an error of the server says about the request, and the registry's error for it.
+func refusal(api *jetstream.APIError) (answer, error) {
 	switch api.ErrorCode {
-	case codeWrongLast:
-		if _, named := lastRevision(api); named {
-			return clash
+	case codeWrongLast, codeWrongLastAny:
+		if last, named := lastRevision(api); named {
+			return clash, &conflict{last}
 		}
-		return busy
-	case codeWrongLastAny:
-		return busy
+		return busy, errors.New("registry: another write of the key is in flight")
 	case codeDuplicate:
-		return unclear
-	case codeStoreFailed: // unless a limit was checked before the message was proposed
-		if !full(api) {
-			return unclear
+		return unclear, fmt.Errorf("registry: %w", api)
+	case codeTooLarge, codeHeaderTooLarge:
+		return refused, fmt.Errorf("%w: %w", ErrTooLarge, api)
+	case codeStoreFailed:
+		if full(api) { // a limit was checked before the message was proposed
+			return noRoom, fmt.Errorf("%w: %w", ErrFull, api)
 		}
-		return noRoom
-	case codeRollup:
-		return refused
+		return unclear, fmt.Errorf("registry: %w", api)
 	}
 	if api.Code >= 500 {
-		return busy
+		return busy, fmt.Errorf("registry: %w", api)
 	}
-	return refused
+	return refused, fmt.Errorf("registry: %w", api)
 }
 
 // lastRevision returns the revision that an error names: "wrong last sequence: 7".
 func lastRevision(api *jetstream.APIError) (revision uint64, ok bool) {
 	revision, err := strconv.ParseUint(api.Description[strings.LastIndexByte(api.Description, ' ')+1:], 10, 64)
 	return revision, err == nil
-}
-
-// apiError returns the error of the registry for one of the server.
-func apiError(api *jetstream.APIError) error {
-	switch api.ErrorCode {
-	case codeWrongLast, codeWrongLastAny:
-		if last, named := lastRevision(api); named {
-			return &conflict{last}
-		}
-		return errInFlight
-	case codeTooLarge, codeHeaderTooLarge:
-		return fmt.Errorf("%w: %w", ErrTooLarge, api)
-	}
-	if full(api) {
-		return fmt.Errorf("%w: %w", ErrFull, api)
-	}
-	return fmt.Errorf("registry: %w", api)
 }
 
 // store stores a message for the key if the bucket's last revision of that is expect, and returns its revision
@@ -151,7 +135,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
-		a, revision, err := r.send(ctx, c, m)
+		a, revision, err := r.request(ctx, c, m)
 		if got := r.calls.seen(c); got != 0 {
 			return got, nil // the mirror has it, whatever the answer is
 		}
@@ -176,7 +160,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		case clash:
 			switch now := err.(*conflict); {
 			case now.last > expect && doubtful:
-				return r.decide(ctx, w.key, c, m, now, gaps)
+				return r.decide(ctx, w.key, c, now, gaps)
 			case now.last > expect:
 				w.suspicious = false
 				return 0, now
@@ -184,7 +168,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 				w.suspicious = true
 				return 0, now
 			}
-			if behind++; r.wentBack(ctx, w.key, c, expect, behind) {
+			if behind++; r.wentBack(ctx, w.key, expect, behind) {
 				if doubtful {
 					err = fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
 				}
@@ -201,7 +185,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		if ctx.Err() != nil || r.life.Err() != nil {
 			return 0, r.ended(ctx, doubtful || w.suspicious, err)
 		}
-		r.sleep(ctx, pause/2+rand.N(pause))
+		_ = push.Pause(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)
 	}
 }
@@ -217,26 +201,14 @@ func (r *Registry[K, V]) creates() time.Duration {
 // wentBack reports whether the mirror, proved exact, shows that the bucket has lost a revision of k, as one
 // that was restored or made anew. Behind is how often a server has named a lower one by now: that may
 // be a deposed leader, whose answers prove nothing. The mirror may not have noticed either, and lists again the second
-// time, the fourth, and so on. It does not wait when w is done.
-func (r *Registry[K, V]) wentBack(ctx context.Context, k K, w *call, revision uint64, behind int) bool {
+// time, the fourth, and so on.
+func (r *Registry[K, V]) wentBack(ctx context.Context, k K, revision uint64, behind int) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	r.calls.request(w, cancel)
 	if behind > 1 && behind&(behind-1) == 0 {
 		r.listAgain()
 	}
 	return r.Sync(ctx) == nil && r.known(k).expect < revision
-}
-
-// send sends m once, and waits for its answer no longer than Config.Timeout and until
-// the mirror has it.
-func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
-	defer cancel()
-	if w != nil {
-		r.calls.request(w, cancel)
-	}
-	return r.request(ctx, m)
 }
 
 // mirrored waits until the mirror has the message m of k, which was sent when the mirror had attached so
@@ -276,7 +248,7 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg
 
 // decide finds out what became of a message of which an earlier sending may have been
 // stored, and a later one was refused: see "A lost acknowledgement" in DESIGN.md.
-func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, c *conflict, gaps uint64) (uint64, error) {
+func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, c *conflict, gaps uint64) (uint64, error) {
 	r.calls.waitFor(w, c.last)
 	if !r.caught(k, c.last) {
 		select {
@@ -293,41 +265,17 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, 
 	if r.mirror.gaps.Load() == gaps && r.mirror.delivered.Load() >= c.last {
 		return 0, c // all that was stored since has been seen here, and the message was not
 	}
-	probe := &nats.Msg{Subject: m.Subject, Header: nats.Header{
-		nats.MsgIdHdr: {w.id}, jetstream.MsgRollup: {noRollup},
-	}}
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		if err := r.connected(ctx); err != nil {
-			return 0, r.ended(ctx, true, err)
-		}
-		attached := r.mirror.attached.Load()
-		a, revision, err := r.send(ctx, nil, probe)
-		switch {
-		case a == stored: // as a duplicate
-			return revision, r.mirrored(ctx, k, w, m, revision, attached)
-		case a == refused:
-			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
-		}
-		if ctx.Err() != nil || r.life.Err() != nil {
-			return 0, r.ended(ctx, true, err)
-		}
-		r.sleep(ctx, pause/2+rand.N(pause))
-	}
+	return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
 }
 
 // connected waits until the connection is up.
 func (r *Registry[K, V]) connected(ctx context.Context) error {
-	for {
-		switch {
-		case r.life.Err() != nil:
-			return context.Cause(r.life)
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case r.conn.IsConnected():
-			return nil
-		}
-		r.sleep(ctx, reconnectPoll)
+	if r.conn.IsConnected() {
+		return cmp.Or(context.Cause(r.life), context.Cause(ctx))
 	}
+	ctx, cancel := r.while(ctx)
+	defer cancel()
+	return push.Connected(ctx, r.conn)
 }
 
 // ended returns the error of a write that ends without an answer. Doubtful says that it

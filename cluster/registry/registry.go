@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/latchfree/latchfree/cluster/internal/push"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -81,9 +82,7 @@ type Registry[K ~string, V any] struct {
 //
 // Open panics if ctx or js is nil. It is blocking: it waits for the bucket.
 func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket string, config Config[K, V]) (*Registry[K, V], error) {
-	if ctx == nil {
-		panic("registry: Open called with a nil context")
-	}
+	needContext(ctx, "Open")
 	if js == nil {
 		panic("registry: Open called with a nil JetStream")
 	}
@@ -97,11 +96,8 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 		ready: make(chan struct{}), begun: time.Now(), id: nuid.Next(),
 	}
 	r.publish = r.prefix
-	if api := js.Options().APIPrefix; api != "" && api != jetstream.DefaultAPIPrefix {
-		r.publish = api + "." + r.prefix
-		if api[len(api)-1] == '.' {
-			r.publish = api + r.prefix
-		}
+	if js.Options().APIPrefix != "" && push.API(js) != jetstream.DefaultAPIPrefix {
+		r.publish = push.API(js) + r.prefix
 	}
 	r.syncKey = syncPrefix + strconv.Itoa(int(r.begun.UnixNano()/1000%syncKeys))
 	indexes := make(map[string]func(K, held[V]) []string, len(config.Indexes))
@@ -120,6 +116,9 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	r.calls.init()
 	r.mirror.init()
 	r.beater.init()
+	if _, err := r.inspect(ctx); fatal(err) {
+		return nil, err
+	}
 	r.workers.Go(r.endWithConnection)
 	r.workers.Go(r.mirrorBucket)
 	r.workers.Go(r.beat)
@@ -127,43 +126,23 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 		r.sharing.init(bucket, r.id, config.MaxLag/beatsPerLag)
 		r.workers.Go(r.stayFresh)
 	}
-	if err := r.opened(ctx); err != nil {
-		r.end(ErrClosed)
-		r.workers.Wait()
-		return nil, err
-	}
-	return r, nil
-}
-
-// opened waits until the first listing is complete.
-func (r *Registry[K, V]) opened(ctx context.Context) error {
-	for {
-		changed := r.status.changes()
-		select {
-		case <-r.ready:
-			return nil
-		default:
+	select {
+	case <-r.ready:
+		return r, nil
+	case <-r.life.Done():
+		err = context.Cause(r.life)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		if why := r.status.failure(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
 		}
-		if err := r.status.failure(); fatal(err) {
-			return err
-		}
-		select {
-		case <-r.ready:
-			return nil
-		case <-changed:
-		case <-r.life.Done():
-			return context.Cause(r.life)
-		case <-ctx.Done():
-			err := context.Cause(ctx)
-			if why := r.status.failure(); why != nil {
-				err = fmt.Errorf("%w: %w", err, why)
-			}
-			if last := r.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
-				err = fmt.Errorf("%w: %w", err, last)
-			}
-			return err
+		if last := r.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
+			err = fmt.Errorf("%w: %w", err, last)
 		}
 	}
+	r.end(ErrClosed)
+	r.workers.Wait()
+	return nil, err
 }
 
 // fatal reports whether to try again is of no use to a caller of Open.
@@ -201,9 +180,7 @@ func (r *Registry[K, V]) endWithConnection() {
 //
 // Close panics if ctx is nil. It is blocking: it waits for the registry's goroutines.
 func (r *Registry[K, V]) Close(ctx context.Context) error {
-	if ctx == nil {
-		panic("registry: Close called with a nil context")
-	}
+	needContext(ctx, "Close")
 	r.end(ErrClosed)
 	r.calls.end()
 	done := make(chan struct{})
@@ -251,15 +228,7 @@ func (r *Registry[K, V]) Len() int { return r.inner.Len() }
 
 // All returns an iterator over the keys and their values, in no particular order. It is
 // local, as [shardedregistry.Registry.All].
-func (r *Registry[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for k, h := range r.inner.All() {
-			if !yield(k, h.Value) {
-				return
-			}
-		}
-	}
-}
+func (r *Registry[K, V]) All() iter.Seq2[K, V] { return pairs(r.inner.Entries()) }
 
 // Entries is All with versions. It is local, as [shardedregistry.Registry.Entries].
 func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(r.inner.Entries()) }
@@ -288,11 +257,17 @@ func shown[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq[Entry
 	}
 }
 
-func shownEntry[K ~string, V any](e Entry[K, held[V]]) Entry[K, V] {
-	return Entry[K, V]{Key: e.Key, Value: e.Value.Value, Version: e.Value.Version}
+// pairs returns the keys and values of entries of the mirror.
+func pairs[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range entries {
+			if !yield(e.Key, e.Value.Value) {
+				return
+			}
+		}
+	}
 }
 
-// String returns the bucket and how many keys the mirror has.
-func (r *Registry[K, V]) String() string {
-	return fmt.Sprintf("registry %s: %d keys", r.stream[len("KV_"):], r.inner.Len())
+func shownEntry[K ~string, V any](e Entry[K, held[V]]) Entry[K, V] {
+	return Entry[K, V]{Key: e.Key, Value: e.Value.Value, Version: e.Value.Version}
 }

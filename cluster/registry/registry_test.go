@@ -54,7 +54,6 @@ func TestRegistry(t *testing.T) {
 		"model":               testModel,
 		"exit while settled":  testExitWhileSettled,
 		"listing behind":      testListingBehind,
-		"poison of before":    testPoisonOfBefore,
 		"forgotten markers":   testForgottenMarkers,
 		"created in gap":      testCreatedInGap,
 		"lost revision":       testLostRevision,
@@ -70,7 +69,7 @@ func TestRegistry(t *testing.T) {
 		"reserve comes back":  testReserveComesBack,
 		"wait closed":         testWaitClosed,
 		"wait made anew":      testWaitInBucketMadeAnew,
-		"poison forgotten":    testPoisonForgotten,
+		"exits again":         testExitsAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,7 +48,7 @@ func (r *Registry[K, V]) reserve(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	a, _, _ := r.request(ctx, &nats.Msg{
+	a, _, _ := r.request(ctx, nil, &nats.Msg{
 		Subject: r.publish + reserveKey, Data: make([]byte, reserveSize),
 		Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"0"}},
 	})

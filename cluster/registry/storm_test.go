@@ -34,7 +34,6 @@ func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	c := natstest.Start(t, 3)
-	testAtLeader(t, c)
 	testEarly(t, c)
 	testSecondAnswer(t, c)
 	all := three(t, c, false, fresh)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -32,13 +35,11 @@ type beater struct {
 	due     atomic.Bool  // a beat is, for this registry and for others that have asked it
 	refill  atomic.Bool  // the bucket is limited, and may have no reserve
 
-	mu      sync.Mutex
-	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
+	mu   sync.Mutex
+	next chan struct{} // closed when a beat that begins later has proved something; nil while nobody waits
 }
 
-func (b *beater) init() {
-	b.demands, b.waiting = make(chan struct{}, 1), make(map[chan struct{}]struct{})
-}
+func (b *beater) init() { b.demands = make(chan struct{}, 1) }
 
 // demand makes the beater look whether there is something to do.
 func (b *beater) demand() {
@@ -48,20 +49,24 @@ func (b *beater) demand() {
 	}
 }
 
-// join adds a caller that waits for a beat which begins later.
+// join returns a channel that is closed when a beat has proved something which begins later.
 func (b *beater) join() chan struct{} {
-	c := make(chan struct{})
-	b.mu.Lock()
-	b.waiting[c] = struct{}{}
-	b.mu.Unlock()
-	b.demand()
-	return c
-}
-
-func (b *beater) leave(c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.waiting, c)
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	b.demand()
+	return b.next
+}
+
+// take returns the channel of those that have joined, or nil.
+func (b *beater) take() chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.next
+	b.next = nil
+	return c
 }
 
 // prove notes that the mirror has all that was stored before an instant.
@@ -71,29 +76,6 @@ func (b *beater) prove(began time.Duration) {
 	b.proven.Store(max(b.proven.Load(), int64(began)))
 }
 
-// callers returns those that wait now.
-func (b *beater) callers() []chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list := make([]chan struct{}, 0, len(b.waiting))
-	for c := range b.waiting {
-		list = append(list, c)
-	}
-	return list
-}
-
-// release ends the waits of callers.
-func (b *beater) release(callers []chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range callers {
-		if _, ok := b.waiting[c]; ok {
-			delete(b.waiting, c)
-			close(c)
-		}
-	}
-}
-
 // Sync returns when the mirror shows all writes that were acknowledged to anybody, of any
 // replica, before Sync was called. It writes a sync message to the bucket, which
 // calls at the same time share. If ctx ends first, the error matches
@@ -101,13 +83,9 @@ func (b *beater) release(callers []chan struct{}) {
 //
 // Sync panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 func (r *Registry[K, V]) Sync(ctx context.Context) error {
-	if ctx == nil {
-		panic("registry: Sync called with a nil context")
-	}
-	c := r.beater.join()
-	defer r.beater.leave(c)
+	needContext(ctx, "Sync")
 	select {
-	case <-c:
+	case <-r.beater.join():
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
@@ -122,15 +100,14 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 //
 // Relist panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 func (r *Registry[K, V]) Relist(ctx context.Context) error {
-	if ctx == nil {
-		panic("registry: Relist called with a nil context")
-	}
+	needContext(ctx, "Relist")
 	r.listAgain()
 	return r.Sync(ctx)
 }
 
 // beat sends beats as long as somebody needs one.
 func (r *Registry[K, V]) beat() {
+	var waiting []chan struct{}
 	for {
 		select {
 		case <-r.beater.demands:
@@ -139,22 +116,26 @@ func (r *Registry[K, V]) beat() {
 		}
 		pause, due := firstBeatPause, false
 		for r.mirror.following.Load() && r.life.Err() == nil {
-			callers := r.beater.callers()
+			if c := r.beater.take(); c != nil {
+				waiting = append(waiting, c)
+			}
 			due = r.beater.due.Swap(false) || due
-			if len(callers) == 0 && !due && r.mirror.settled.Load() {
+			if len(waiting) == 0 && !due && r.mirror.settled.Load() {
 				break
 			}
 			// LP(Sync): the message is committed, if that proves something.
 			began := time.Since(r.begun)
 			if r.beatOnce(began, due) {
 				r.beater.prove(began)
-				r.beater.release(callers)
+				for _, c := range waiting {
+					close(c)
+				}
 				r.status.fail(nil)
-				due = false
+				waiting, due = nil, false
 				r.reserve(r.life)
 				continue
 			}
-			r.sleep(r.life, pause/2+rand.N(pause))
+			_ = push.Pause(r.life, pause/2+rand.N(pause))
 			pause = min(2*pause, lastBeatPause)
 		}
 	}
@@ -170,7 +151,7 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 	var requests []*nats.Msg
 	if share {
 		requests = r.sharing.take()
-		if _, other := r.sharing.current(); !other && r.sharing.name != "" {
+		if host := r.sharing.current(); host == "" || host == r.sharing.name {
 			m.Header = nats.Header{offerHeader: {r.sharing.offer()}}
 		}
 	}
@@ -181,7 +162,6 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 	}
 	cancel()
 	if err != nil {
-		r.sharing.putBack(requests)
 		r.status.fail(fmt.Errorf("registry: no sync message can be stored: %w", err))
 		return false
 	}
@@ -189,7 +169,9 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 		r.listAgain()
 		return false
 	}
-	answerAll(requests, ack.Sequence)
+	for _, m := range requests {
+		_ = m.Respond(strconv.AppendUint(nil, ack.Sequence, 10)) // who gets no answer asks again
+	}
 	b.revision = ack.Sequence
 	select {
 	case r.mirror.beats <- b:
@@ -201,16 +183,5 @@ func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
 		return ok
 	case <-r.life.Done():
 		return false
-	}
-}
-
-// sleep waits for d, or until ctx ends.
-func (r *Registry[K, V]) sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-r.life.Done():
 	}
 }

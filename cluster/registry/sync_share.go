@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 const (
@@ -23,8 +25,10 @@ const (
 	// How often a registry looks whether the beat that was named to it is delivered, which
 	// comes about when the answer does.
 	sharePoll = time.Millisecond
-	// maxRequests bounds the requests that wait for a beat.
-	maxRequests = 1 << 16
+	// maxRequests bounds the requests that wait for a beat: two of each mirror that a bucket may have.
+	maxRequests = 2048
+	// After so many requests in a row that have proved nothing, a registry beats by itself.
+	allowedMisses = 2
 )
 
 // sharing is what a registry with Config.MaxLag knows of other such registries of its
@@ -33,227 +37,125 @@ type sharing struct {
 	name    string // of this registry; "" if it has no MaxLag
 	subject string // of requests, up to the name
 	period  time.Duration
+	// requests of others wait for the next beat of this registry. Who finds no room asks again.
+	requests chan *nats.Msg
 
-	mu       sync.Mutex
-	created  int64         // when the stream was that the mirror follows
-	host     string        // who has sent the last offer that this registry could use
-	every    time.Duration // how often it sends one
-	heard    time.Time     // when it came
-	requests []*nats.Msg   // of others, that wait for the next offer of this one
+	created atomic.Int64          // when the stream was that the mirror follows
+	last    atomic.Pointer[offer] // the last one that this registry could use; nil if there is none
+}
+
+// offer says who may be asked for a beat.
+type offer struct {
+	host    string
+	every   time.Duration // how often it sends one
+	created int64         // when the stream was
+	heard   time.Time
 }
 
 func (s *sharing) init(bucket, name string, period time.Duration) {
 	s.name, s.subject, s.period = name, sharePrefix+bucket+".", period
+	s.requests = make(chan *nats.Msg, maxRequests)
 }
 
 // attached notes the stream that the mirror follows from now on. Offers of before are void.
 func (s *sharing) attached(created time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.created, s.host = created.UnixNano(), ""
+	s.created.Store(created.UnixNano())
+	s.last.Store(nil)
 }
 
 // offer returns the header of a sync message of this registry.
 func (s *sharing) offer() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fmt.Sprintf("%s %d %d", s.name, s.period.Nanoseconds(), s.created)
+	return fmt.Sprintf("%s %d %d", s.name, s.period.Nanoseconds(), s.created.Load())
 }
 
 // offered notes the offer of a sync message, if it has one that this registry can use.
-func (s *sharing) offered(offer string) {
-	if s.name == "" || offer == "" {
+func (s *sharing) offered(text string) {
+	o := offer{heard: time.Now()}
+	if _, err := fmt.Sscanf(text, "%s %d %d", &o.host, &o.every, &o.created); err != nil || s.name == "" || len(o.host) > 64 || strings.ContainsAny(o.host, ".*>") { // which a subject will have
 		return
 	}
-	var name string
-	var every time.Duration
-	var created int64
-	if _, err := fmt.Sscanf(offer, "%s %d %d", &name, &every, &created); err != nil || !isName(name) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	// A stream that copies another one holds offers of that one, whose revisions are others.
-	if every <= s.period && created == s.created {
-		s.host, s.every, s.heard = name, every, time.Now()
+	if o.every <= s.period && o.created == s.created.Load() {
+		s.last.Store(&o)
 	}
 }
 
-// isName reports whether an offer's name may be part of a subject.
-func isName(name string) bool {
-	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return !('0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
-	}) < 0
-}
-
-// current returns who offers beats, unless that is this registry, or nobody.
-func (s *sharing) current() (host string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.host == "" || s.host == s.name || time.Since(s.heard) > s.every*5/2 {
-		return "", false
+// current returns who offers beats, which may be this registry, or "" if nobody does.
+func (s *sharing) current() string {
+	if o := s.last.Load(); o != nil && time.Since(o.heard) <= o.every*5/2 {
+		return o.host
 	}
-	return s.host, true
+	return ""
 }
 
 // forget takes an offer for void.
 func (s *sharing) forget(host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.host == host {
-		s.host = ""
+	if o := s.last.Load(); o != nil && o.host == host {
+		s.last.CompareAndSwap(o, nil)
 	}
-}
-
-// requested notes a request to take part in the next beat.
-func (s *sharing) requested(m *nats.Msg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.requests) < maxRequests {
-		s.requests = append(s.requests, m)
-	}
-}
-
-// asked reports whether requests wait.
-func (s *sharing) asked() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.requests) > 0
 }
 
 // take returns the requests that wait. A beat that begins later answers them.
-func (s *sharing) take() []*nats.Msg {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.requests
-	s.requests = nil
-	return list
-}
-
-// putBack makes requests wait again.
-func (s *sharing) putBack(list []*nats.Msg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(list, s.requests...)
-}
-
-// answerAll tells those that have sent the requests the revision of a beat that began later.
-func answerAll(requests []*nats.Msg, revision uint64) {
-	text := strconv.AppendUint(nil, revision, 10)
-	for _, m := range requests {
-		_ = m.Respond(text) // who gets no answer beats by itself
+func (s *sharing) take() (list []*nats.Msg) {
+	for len(s.requests) > 0 { // nobody else takes them
+		list = append(list, <-s.requests)
 	}
+	return list
 }
 
 // stayFresh proves the mirror current as often as Config.MaxLag asks for it.
 func (r *Registry[K, V]) stayFresh() {
-	if sub, err := r.conn.Subscribe(r.sharing.subject+r.sharing.name, r.sharing.requested); err == nil {
+	if sub, err := r.conn.ChanSubscribe(r.sharing.subject+r.sharing.name, r.sharing.requests); err == nil {
 		defer func() { _ = sub.Unsubscribe() }()
 	}
 	tick := time.NewTicker(r.sharing.period)
 	defer tick.Stop()
-	var p partner
-	for {
+	for misses := 0; ; {
 		select {
 		case <-tick.C:
 		case <-r.life.Done():
 			return
 		}
-		if r.sharing.asked() || !r.takePart(&p) && p.standIn() {
-			r.beater.due.Store(true)
-			r.beater.demand()
-		}
-	}
-}
-
-// partner is what a registry knows of the one whose beats it shares.
-type partner struct {
-	host   string
-	misses int  // requests in a row that have proved nothing
-	allow  int  // after so many, this registry beats by itself
-	shared bool // the host has answered a request
-
-	stood   bool // this registry has offered beats itself since it had a host
-	pause   int  // for so many periods it does not, although nobody else does
-	nobody  int  // periods without a host
-	backoff int  // bounds pause
-}
-
-const (
-	firstAllow = 2
-	// More replicas that beat because answers are late make answers later. A host that has
-	// answered before is trusted to do so again.
-	lastAllow = 64
-	// Nor do all replicas take the place of a host whose offers are late. One that has done
-	// so, and found that another one had, backs off.
-	lastBackoff = 256
-)
-
-// standIn reports whether the registry should offer beats, in a period in which nobody
-// else does.
-func (p *partner) standIn() bool {
-	if p.nobody++; p.nobody <= p.pause {
-		return false
-	}
-	p.stood = true
-	return true
-}
-
-// met notes that there is a host.
-func (p *partner) met(host string) {
-	if p.stood {
-		p.backoff = min(2*p.backoff+1, lastBackoff)
-	}
-	p.stood, p.nobody = false, 0
-	p.pause = rand.N(p.backoff + 1)
-	if p.host != host {
-		p.host, p.misses, p.allow, p.shared = host, 0, firstAllow, false
-	}
-}
-
-// proved notes that the host has answered, and that its beat has proved something.
-func (p *partner) proved() {
-	p.misses, p.allow, p.shared = 0, firstAllow, true
-	p.backoff /= 2
-}
-
-// takePart proves the mirror current by a beat of another registry, or tries to. It reports
-// whether there is one that offers that.
-func (r *Registry[K, V]) takePart(p *partner) bool {
-	for range 2 { // when one has gone, another one may have taken its place meanwhile
-		host, ok := r.sharing.current()
-		if !ok || !r.mirror.settled.Load() {
-			return false
-		}
-		p.met(host)
-		gone, proved := r.shareBeat(host)
-		if gone {
-			r.sharing.forget(host)
-			continue
-		}
-		if proved {
-			p.proved()
-			return true
-		}
-		if p.misses++; p.misses >= p.allow {
-			_ = r.Sync(r.life)
-			p.misses = 0
-			if p.shared {
-				p.allow = min(2*p.allow, lastAllow)
+		if host := r.sharing.current(); host != r.sharing.name && len(r.sharing.requests) == 0 {
+			if host != "" && r.takePart(host, &misses) {
+				continue
+			}
+			// Those that have lost their host do not all beat: the first offer comes to the others.
+			_ = push.Pause(r.life, rand.N(r.sharing.period/2))
+			if now := r.sharing.current(); host == "" && now != "" && r.takePart(now, &misses) {
+				continue
 			}
 		}
-		return true
+		r.beater.due.Store(true)
+		r.beater.demand()
 	}
-	return false
+}
+
+// takePart proves the mirror current by a beat of a host, or tries to. It reports false if this registry has
+// to beat by itself.
+func (r *Registry[K, V]) takePart(host string, misses *int) bool {
+	if !r.mirror.settled.Load() {
+		return false
+	}
+	gone, proved := r.shareBeat(host)
+	if *misses++; proved {
+		*misses = 0
+	}
+	if gone {
+		r.sharing.forget(host)
+	}
+	if gone || *misses >= allowedMisses {
+		*misses = 0
+		return false
+	}
+	return true
 }
 
 // shareBeat asks another registry for its next beat. It reports whether that is known to have
 // gone, and whether its answer has proved the mirror exact.
 func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.position.Load()
-	// Not all that have lost their host beat together.
-	timeout := r.sharing.period*3/2 + rand.N(r.sharing.period/2)
-	ctx, cancel := context.WithTimeout(r.life, timeout)
+	ctx, cancel := context.WithTimeout(r.life, r.sharing.period*3/2)
 	defer cancel()
 	m, err := r.conn.RequestWithContext(ctx, r.sharing.subject+host, nil)
 	if err != nil {
@@ -263,7 +165,7 @@ func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	if err != nil || revision <= before { // which was delivered before the beat was sent
 		return true, false
 	}
-	for ; ; r.sleep(ctx, sharePoll) {
+	for ; ; _ = push.Pause(ctx, sharePoll) {
 		// The mirror's goroutine counts a gap before it notes the delivery that shows it.
 		at := r.mirror.position.Load()
 		switch {

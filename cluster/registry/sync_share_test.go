@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/internal/push"
 )
 
 // One of many replicas writes the sync messages for all; another one does when it has gone.
@@ -40,8 +42,7 @@ func testSharedBeats(t *testing.T) {
 	eventually(t, func() bool { // a stall ends what they share for a while
 		rest, hosts = nil, nil
 		for _, r := range all {
-			if host, ok := r.sharing.current(); ok {
-				require.NotEqual(t, r.sharing.name, host)
+			if host := r.sharing.current(); host != "" && host != r.sharing.name {
 				rest = append(rest, r)
 			} else {
 				hosts = append(hosts, r)
@@ -79,19 +80,15 @@ func testOffers(t *testing.T) {
 	for _, bad := range []string{
 		"nonsense", fmt.Sprint("host ", period), fmt.Sprint("host ", period+1, " ", created), fmt.Sprint("host 0 ", created),
 		fmt.Sprint("host -1 ", created), fmt.Sprint("host ", period, " ", created+1), fmt.Sprint("a.b ", period, " ", created),
-		fmt.Sprint("> ", period, " ", created), fmt.Sprint(r.sharing.name, " ", period, " ", created),
+		fmt.Sprint("> ", period, " ", created),
 	} {
 		offer(bad)
 		require.NoError(t, r.Sync(ctx))
-		_, ok := r.sharing.current()
-		require.False(t, ok, bad)
+		require.Empty(t, r.sharing.current(), bad)
 	}
-	require.False(t, r.takePart(new(partner)))
 	offer(fmt.Sprint("host ", period, " ", created))
 	require.NoError(t, r.Sync(ctx))
-	host, ok := r.sharing.current()
-	require.True(t, ok)
-	require.Equal(t, "host", host)
+	require.Equal(t, "host", r.sharing.current())
 
 	proven := r.beater.proven.Load()
 	unproved := func(gone bool) {
@@ -151,17 +148,14 @@ func testOffers(t *testing.T) {
 	// What a listing meets may be old.
 	offer(fmt.Sprint("host ", period, " ", created))
 	late := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
-	_, ok = late.sharing.current()
-	require.False(t, ok)
+	require.NotEqual(t, "host", late.sharing.current())
 
 	require.NoError(t, r.Sync(ctx))
-	_, ok = r.sharing.current()
-	require.True(t, ok)
-	r.sharing.mu.Lock()
-	r.sharing.heard = r.sharing.heard.Add(-3 * r.sharing.period)
-	r.sharing.mu.Unlock()
-	_, ok = r.sharing.current()
-	require.False(t, ok, "the offer has ended")
+	require.NotEmpty(t, r.sharing.current())
+	old := *r.sharing.last.Load()
+	old.heard = old.heard.Add(-3 * r.sharing.period)
+	r.sharing.last.Store(&old)
+	require.Empty(t, r.sharing.current(), "the offer has ended")
 
 	// A registry whose host names a revision that never comes goes on without it.
 	lied := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = minMaxLag })
@@ -186,9 +180,9 @@ func testDeafHost(t *testing.T) {
 	defer stop()
 	go func() {
 		defer close(done)
-		for ; offering.Err() == nil; r.sleep(offering, r.sharing.period/2) {
+		for ; offering.Err() == nil; _ = push.Pause(offering, r.sharing.period/2) {
 			_, _ = shared.js.PublishMsg(offering, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{
-				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created)}}})
+				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created.Load())}}})
 		}
 	}()
 	for range 2 {
@@ -236,8 +230,6 @@ func testRequests(t *testing.T) {
 	}
 	waiting := func(n int) {
 		eventually(t, func() bool {
-			r.sharing.mu.Lock()
-			defer r.sharing.mu.Unlock()
 			return len(r.sharing.requests) == n
 		}, "requests")
 	}

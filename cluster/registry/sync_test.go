@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -113,4 +114,37 @@ func TestAway(t *testing.T) {
 	eventually(t, func() bool { return errors.Is(r.Lag().Err, jetstream.ErrBucketNotFound) }, "the bucket is gone")
 	p, _ = r.Get("a")
 	require.Equal(t, 3, p.N)
+}
+
+// Close ends what waits for a server that is away.
+func TestCloseWhileAway(t *testing.T) {
+	t.Parallel()
+	c := natstest.Start(t, 1)
+	js := c.JetStream()
+	kv, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "b"})
+	require.NoError(t, err)
+	r := opened[plan](t, js, kv)
+	_, err = r.Put(within(t), "a", plan{N: 1})
+	require.NoError(t, err)
+	c.Kill(0)
+	calls := map[string]func() error{
+		"Put":  func() error { _, err := r.Put(within(t), "a", plan{N: 2}); return err },
+		"Sync": func() error { return r.Sync(within(t)) },
+		"Wait": func() error { _, err := r.Wait(within(t), "b", 0); return err },
+	}
+	errs := make(chan error, len(calls))
+	for name, call := range calls {
+		go func() {
+			if err := call(); !errors.Is(err, ErrClosed) {
+				errs <- fmt.Errorf("%s: %w", name, err)
+				return
+			}
+			errs <- nil
+		}()
+	}
+	time.Sleep(50 * time.Millisecond) // so that they wait
+	require.NoError(t, r.Close(within(t)))
+	for range calls {
+		require.NoError(t, <-errs)
+	}
 }

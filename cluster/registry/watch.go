@@ -26,10 +26,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key holds in the snapshot, and whether key is present there.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	e, ok := s.of.Lookup(key)
-	if !ok {
-		return entry, false
-	}
-	return shownEntry(e), true
+	return shownEntry(e), ok
 }
 
 // Len returns the number of keys.
@@ -39,15 +36,7 @@ func (s *Snapshot[K, V]) Len() int { return s.of.Len() }
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(s.of.Entries()) }
 
 // All returns an iterator over the keys and their values, in no particular order.
-func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for e := range s.Entries() {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	}
-}
+func (s *Snapshot[K, V]) All() iter.Seq2[K, V] { return pairs(s.of.Entries()) }
 
 // Snapshot returns what the mirror holds at one instant during the call. It is local, as
 // [shardedregistry.Registry.Snapshot].
@@ -60,9 +49,7 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] { return &Snapshot[K, V]{r.i
 //
 // Watch panics if ctx is nil.
 func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
-	if ctx == nil {
-		panic("registry: Watch called with a nil context")
-	}
+	needContext(ctx, "Watch")
 	return func(yield func(Event[K, V]) bool) {
 		ctx, cancel := r.while(ctx)
 		defer cancel()
@@ -80,9 +67,7 @@ func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.S
 //
 // WatchSnapshot panics if ctx is nil.
 func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
-	if ctx == nil {
-		panic("registry: WatchSnapshot called with a nil context")
-	}
+	needContext(ctx, "WatchSnapshot")
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		ctx, cancel := r.while(ctx)
 		defer cancel()
@@ -129,9 +114,7 @@ func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 //
 // Wait panics if ctx is nil.
 func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
-	if ctx == nil {
-		panic("registry: Wait called with a nil context")
-	}
+	needContext(ctx, "Wait")
 	norm, err := r.normalized(key)
 	if err == nil {
 		_, err = encodeKey(string(norm))

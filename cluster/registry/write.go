@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,6 @@ type Option func(*options)
 type options struct {
 	ttl     time.Duration
 	expires bool
-	forever bool
 }
 
 // TTL makes the key expire when that time has passed since the bucket stored the value,
@@ -32,10 +32,6 @@ type options struct {
 // The version that the write returns is a fencing token: every later owner of the key has
 // a higher one.
 func TTL(d time.Duration) Option { return func(o *options) { *o = options{ttl: d, expires: true} } }
-
-// Forever makes Update take the time to live from a key that has one. Other writes do so
-// without it.
-func Forever() Option { return func(o *options) { *o = options{forever: true} } }
 
 // headers returns the headers that options ask for.
 func (r *Registry[K, V]) headers(o options) (nats.Header, error) {
@@ -108,13 +104,7 @@ func (w *write[K, V]) keepTTL(revision uint64) (over bool) {
 
 // replaced waits until the mirror shows something else of the key than a revision.
 func (w *write[K, V]) replaced(revision uint64) error {
-	ctx, cancel := w.r.while(w.ctx)
-	defer cancel()
-	e, ok := w.r.inner.Lookup(w.key)
-	if !ok || uint64(e.Value.Version) != revision {
-		return nil
-	}
-	if _, err := w.r.inner.Wait(ctx, w.key, e.Version); err != nil && !errors.Is(err, ErrNotFound) {
+	if _, err := w.r.Wait(w.ctx, w.key, Version(revision)); err != nil && !errors.Is(err, ErrNotFound) {
 		return w.r.ended(w.ctx, false, err)
 	}
 	return nil
@@ -127,7 +117,6 @@ type write[K ~string, V any] struct {
 	key    K
 	name   string // in the bucket
 	header nats.Header
-	keeps  bool   // neither TTL nor Forever was given
 	id     string // of its messages, if all have one; "" if each attempt has another
 
 	// suspicious says that a sending of its message had an answer that may not be the leader's.
@@ -138,9 +127,7 @@ type write[K ~string, V any] struct {
 
 // begin checks the arguments of a call.
 func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts []Option) (*write[K, V], error) {
-	if ctx == nil {
-		panic("registry: " + method + " called with a nil context")
-	}
+	needContext(ctx, method)
 	key, err := r.normalized(key)
 	if err != nil {
 		return nil, err
@@ -160,7 +147,15 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 	if r.life.Err() != nil {
 		return nil, context.Cause(r.life)
 	}
-	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header, keeps: !o.expires && !o.forever}, nil
+	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header}, nil
+}
+
+// encode begins a call, and returns what it stores.
+func (r *Registry[K, V]) encode(ctx context.Context, method string, key K, value V, opts []Option) (w *write[K, V], data []byte, err error) {
+	if w, err = r.begin(ctx, method, key, opts); err == nil {
+		data, err = r.config.Codec.Encode(value)
+	}
+	return w, data, err
 }
 
 // prove makes what the mirror shows a proof of what the bucket held at an instant of this
@@ -219,11 +214,7 @@ func (w *write[K, V]) await(revision uint64) error {
 // Create panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
 // takes effect when the bucket stores the value.
 func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "Create", key, opts)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(value)
+	w, data, err := r.encode(ctx, "Create", key, value, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -251,8 +242,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 			return Version(revision), err
 		}
 		var c *conflict
-		named := errors.As(err, &c)
-		if named && c.last == 0 && expect != 0 { // the marker has expired
+		if errors.As(err, &c) && c.last == 0 && expect != 0 { // the marker has expired
 			other = &c.last
 			continue
 		}
@@ -260,7 +250,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 		if err := w.refused(err, expect); err != nil {
 			return 0, err
 		}
-		if !named || r.known(w.key).revision != 0 {
+		if r.known(w.key).revision != 0 {
 			continue
 		}
 		// The key was deleted, and its tomb is forgotten. Or the bucket was restored or made anew, and the mirror
@@ -280,11 +270,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 // repeats its request while others change the key. It takes effect when the bucket
 // stores the value.
 func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "Put", key, opts)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(value)
+	w, data, err := r.encode(ctx, "Put", key, value, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -313,7 +299,7 @@ func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option
 // has changed; fn may have seen an old value then, unless Sync was called before.
 //
 // A key with a [TTL] expires when it would have without the Update, or in the second after that, unless
-// TTL or [Forever] is given. When its time is over, Update waits until the key is gone.
+// another TTL is given. When its time is over, Update waits until the key is gone.
 //
 // Fn runs on the caller's goroutine, outside every lock, and again if another operation
 // has changed key meanwhile. It must not modify its argument.
@@ -328,31 +314,50 @@ func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	for {
-		s, err := w.present()
+	var value V
+	keeps := w.header == nil
+	_, revision, err := w.change(w.present, func(s state[V]) ([]byte, error) {
+		changed, err := fn(s.value)
 		if err != nil {
-			return Entry[K, V]{}, err
+			return nil, err
 		}
-		value, err := fn(s.value)
-		if err != nil {
-			return Entry[K, V]{}, err
-		}
+		value = changed
 		data, err := r.config.Codec.Encode(value)
-		if err != nil {
-			return Entry[K, V]{}, err
+		if err == nil && keeps && w.keepTTL(s.revision) {
+			err = cmp.Or(w.replaced(s.revision), errReplaced)
 		}
-		if w.keeps && w.keepTTL(s.revision) {
-			if err := w.replaced(s.revision); err != nil {
-				return Entry[K, V]{}, err
-			}
+		return data, err
+	})
+	if revision == 0 {
+		return Entry[K, V]{}, err
+	}
+	return Entry[K, V]{Key: w.key, Value: value, Version: revision}, err
+}
+
+// errReplaced makes change look at the key again.
+var errReplaced = errors.New("registry: the key has changed")
+
+// change stores what plan makes of what the key has, again and again while others change that. Have returns what the
+// mirror knows of the key, or why the call fails. The version is 0 if nothing was stored.
+func (w *write[K, V]) change(have func() (state[V], error), plan func(state[V]) ([]byte, error)) (state[V], Version, error) {
+	for {
+		s, err := have()
+		if err != nil {
+			return s, 0, err
+		}
+		data, err := plan(s)
+		if err == errReplaced {
 			continue
+		}
+		if err != nil {
+			return s, 0, err
 		}
 		revision, err := w.store(s.revision, data)
 		if err == nil || errors.Is(err, ErrBehind) {
-			return Entry[K, V]{Key: w.key, Value: value, Version: Version(revision)}, err
+			return s, Version(revision), err
 		}
 		if err := w.refused(err, s.revision); err != nil {
-			return Entry[K, V]{}, err
+			return s, 0, err
 		}
 	}
 }
@@ -385,15 +390,11 @@ func (w *write[K, V]) present() (state[V], error) {
 // UpdateIf panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
 // It takes effect when the bucket stores the value.
 func (r *Registry[K, V]) UpdateIf(ctx context.Context, key K, version Version, value V, opts ...Option) (Version, error) {
-	w, err := r.begin(ctx, "UpdateIf", key, opts)
+	w, data, err := r.encode(ctx, "UpdateIf", key, value, opts)
 	if err != nil {
 		return 0, err
 	}
-	data, err := r.config.Codec.Encode(value)
-	if err != nil {
-		return 0, err
-	}
-	_, revision, err := w.replace(version, data)
+	_, revision, err := w.change(w.at(version), func(state[V]) ([]byte, error) { return data, nil })
 	return revision, err
 }
 
@@ -411,53 +412,26 @@ func (r *Registry[K, V]) Renew(ctx context.Context, key K, version Version, ttl 
 	if err != nil {
 		return 0, err
 	}
-	s, err := w.at(version)
-	if err != nil {
-		return 0, err
-	}
-	data, err := r.config.Codec.Encode(s.value)
-	if err != nil {
-		return 0, err
-	}
-	_, revision, err := w.replace(version, data)
+	_, revision, err := w.change(w.at(version), func(s state[V]) ([]byte, error) { return r.config.Codec.Encode(s.value) })
 	return revision, err
 }
 
-// at returns what the mirror knows of the key if that has a version, and otherwise, when
+// at returns a function that returns what the mirror knows of the key if that has a version, and otherwise, when
 // that is proved, a *ConflictError, ErrNotFound or ErrForeign.
-func (w *write[K, V]) at(version Version) (state[V], error) {
-	for {
-		s, err := w.present()
-		if err != nil {
-			return s, err
-		}
-		if s.revision == uint64(version) {
-			return s, nil
-		}
-		// A higher revision is a proof. The mirror may not have come to a lower one's successor.
-		if s.revision > uint64(version) || w.proved {
-			return s, &ConflictError{Have: Version(s.revision), Want: version}
-		}
-		if _, err := w.prove(); err != nil {
-			return s, err
-		}
-	}
-}
-
-// replace stores data if the key has a version, and returns what the mirror knew of the
-// key before.
-func (w *write[K, V]) replace(version Version, data []byte) (state[V], Version, error) {
-	for {
-		s, err := w.at(version)
-		if err != nil {
-			return s, 0, err
-		}
-		revision, err := w.store(s.revision, data)
-		if err == nil || errors.Is(err, ErrBehind) {
-			return s, Version(revision), err
-		}
-		if err := w.refused(err, s.revision); err != nil {
-			return s, 0, err
+func (w *write[K, V]) at(version Version) func() (state[V], error) {
+	return func() (state[V], error) {
+		for {
+			s, err := w.present()
+			if err != nil || s.revision == uint64(version) {
+				return s, err
+			}
+			// A higher revision is a proof. The mirror may not have come to a lower one's successor.
+			if s.revision > uint64(version) || w.proved {
+				return s, &ConflictError{Have: Version(s.revision), Want: version}
+			}
+			if _, err := w.prove(); err != nil {
+				return s, err
+			}
 		}
 	}
 }

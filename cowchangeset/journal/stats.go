@@ -1,6 +1,10 @@
 package journal
 
-import "log/slog"
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+)
 
 // Stats has counts of what a journal has done since Open returned it, which never go
 // down, and what it is like now.
@@ -12,9 +16,10 @@ type Stats struct {
 	Syncs    uint64 // fsyncs of segments
 	Failures uint64 // failed attempts to write, to sync, to begin a segment or to remove one
 
-	Segments int   // segments in the directory, without archived ones
-	Size     int64 // their bytes
-	Waiting  int   // calls that wait for their turn
+	Segments    int   // segments in the directory, without archived ones
+	Size        int64 // their bytes
+	Quarantined int   // segments between these that Repair has taken out, and that are not back
+	Waiting     int   // calls that wait for their turn
 
 	// LastError is that of the last failure, or nil. It matches ErrBroken if the journal is
 	// broken. It is not in the JSON of Stats.
@@ -29,7 +34,7 @@ func (s Stats) LogValue() slog.Value {
 		n    uint64
 	}{
 		{"entries", s.Entries}, {"lines", s.Lines}, {"bytes", s.Bytes}, {"writes", s.Writes}, {"syncs", s.Syncs}, {"failures", s.Failures},
-		{"segments", uint64(s.Segments)}, {"size", uint64(s.Size)}, {"waiting", uint64(s.Waiting)},
+		{"segments", uint64(s.Segments)}, {"size", uint64(s.Size)}, {"quarantined", uint64(s.Quarantined)}, {"waiting", uint64(s.Waiting)},
 	} {
 		if c.n != 0 {
 			attrs = append(attrs, slog.Uint64(c.name, c.n))
@@ -54,6 +59,12 @@ func (j *Journal[E]) Stats() Stats {
 	s.Segments, s.Waiting = len(g.segments), len(g.queue)
 	for _, file := range g.segments {
 		s.Size += file.Size
+	}
+	for _, gap := range g.state.gaps {
+		_, back := slices.BinarySearchFunc(g.segments, gap.Segment, func(s segment, n uint64) int { return cmp.Compare(s.number, n) })
+		if !back && gap.Segment > g.segments[0].number { // else those before it were dropped, too
+			s.Quarantined++
+		}
 	}
 	return s
 }

@@ -16,6 +16,7 @@ func Cache[K comparable, V any](c *oncecache.Cache[K, V], flights bool) *Source 
 	failed := s.family("cache.create.failures", "{creation}", "Create functions that returned an error.", Counter)
 	panicked := s.family("cache.create.panics", "{creation}", "Create functions that panicked or called runtime.Goexit.", Counter)
 	timedOut := s.family("cache.create.timeouts", "{creation}", "Creations that took longer than Config.CreateTimeout; their functions count elsewhere too when they end.", Counter)
+	renewals := s.family("cache.renewals", "{renewal}", "Renewals that have begun in the background; their functions count elsewhere too when they end.", Counter)
 	removed := s.family("cache.removals", "{entry}", "Values and kept errors that the cache removed by itself.", Counter, "cache.reason")
 	closed := s.family("cache.value_closes", "{value}", "Calls of Config.Close that have ended.", Counter)
 	reasons := []oncecache.Reason{oncecache.ReasonEvicted, oncecache.ReasonIdle, oncecache.ReasonExpired}
@@ -54,6 +55,7 @@ func Cache[K comparable, V any](c *oncecache.Cache[K, V], flights bool) *Source 
 		emit(failed, float64(now.Failed))
 		emit(panicked, float64(now.Panicked))
 		emit(timedOut, float64(now.TimedOut))
+		emit(renewals, float64(now.Renewals))
 		for i, n := range []uint64{now.Evicted, now.Idle, now.Expired} {
 			emit(removed, float64(n), reasons[i].String())
 		}

@@ -59,6 +59,7 @@ func Journal[E any](j *journal.Journal[E]) *Source {
 	broken := s.family("journal.broken", "1", "1 if the journal is broken and accepts no more calls.", Amount)
 	segments := s.family("journal.segments", "{segment}", "Segments in the directory, without archived ones.", Amount)
 	size := s.family("journal.size", "By", "Bytes of the segments in the directory, without archived ones.", Amount)
+	quarantined := s.family("journal.quarantined", "{segment}", "Segments that Repair has taken out, and that are not back.", Amount)
 	waiting := s.family("journal.waiting", "{call}", "Calls that wait for their turn to write.", Amount)
 	recovered := s.family("journal.recovered", "By", "Bytes of a write that a crash had cut off, which Open has removed.", Amount)
 	s.Read = func(emit Emit) {
@@ -73,6 +74,7 @@ func Journal[E any](j *journal.Journal[E]) *Source {
 		emit(broken, truth(errors.Is(now.LastError, journal.ErrBroken)))
 		emit(segments, float64(now.Segments))
 		emit(size, float64(now.Size))
+		emit(quarantined, float64(now.Quarantined))
 		emit(waiting, float64(now.Waiting))
 	}
 	return s

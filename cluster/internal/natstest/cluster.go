@@ -48,11 +48,6 @@ func Start(t testing.TB, n int, adapt ...func(*server.Options)) *Cluster {
 	}}
 	dir := t.TempDir() // which goes
 	t.Cleanup(c.stop)  // after the servers
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log("the servers when the test has failed:", c.describe())
-		}
-	})
 	for i := range n {
 		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprint(i))})
 	}

@@ -1,10 +1,8 @@
 package natstest
 
 import (
-	"encoding/json"
+	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 // StepDown makes the leader of a stream of the default account hand over to any other
@@ -14,30 +12,20 @@ func (c *Cluster) StepDown(stream string) { c.stepDown(stream, nil) }
 // Lead makes server i the leader of a stream of the default account.
 func (c *Cluster) Lead(stream string, i int) {
 	c.t.Helper()
-	nc := c.Connect()
-	defer nc.Close()
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.nodes[i].name)
 	for c.StreamLeader(stream) != i {
-		c.request(nc, stream, map[string]any{"placement": map[string]any{"preferred": c.nodes[i].name}})
+		c.stepDown(stream, request)
 		for end := time.Now().Add(time.Second); c.StreamLeader(stream) != i && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-func (c *Cluster) stepDown(stream string, request any) {
+func (c *Cluster) stepDown(stream string, request []byte) {
 	c.t.Helper()
 	nc := c.Connect()
 	defer nc.Close()
-	c.request(nc, stream, request)
-}
-
-func (c *Cluster) request(nc *nats.Conn, stream string, request any) {
-	c.t.Helper()
-	var body []byte
-	if request != nil {
-		body, _ = json.Marshal(request)
-	}
-	if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, body, patience); err != nil {
+	if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, request, patience); err != nil {
 		c.t.Fatal(err)
 	}
 }

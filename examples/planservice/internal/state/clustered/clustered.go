@@ -153,7 +153,7 @@ func newBreakers(ctx context.Context, c Config, closing *closers) (latchfree.Bre
 	b, err := latchfree.NewBreakers(c.Threshold, c.OpenTimeout, c.OnTransition,
 		func(local atomicbreaker.GroupConfig[string]) (latchfree.Group, *atomicbreaker.Group[string], error) {
 			g, err := breaker.NewGroup(c.JetStream, breaker.Config[string]{
-				Group: local, Stream: hintStream, StreamReplicas: c.Replicas, Replica: strconv.Itoa(c.Replica),
+				Group: local, Stream: hintStream, StreamReplicas: c.Replicas,
 				OnError: func(err error) { c.Log.Debug("hints of breakers", "error", err) },
 			})
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // trail is the trail of another replica, as far as it is followed here.
 type trail struct {
-	reader  *changeset.Reader[api.Change]
+	reader  *changeset.Store[api.Change]
 	replica int
 	timeout time.Duration // of a request that waits for the trail
 	log     *slog.Logger
@@ -43,7 +43,7 @@ type followed struct {
 // followTrail follows the trail of a replica until it is closed. It returns before it has
 // read any of it.
 func followTrail(ctx context.Context, c Config, replica int) (*trail, error) {
-	reader, err := changeset.OpenReader(ctx, c.JetStream, changeset.Options[api.Change]{Stream: trailName(replica)})
+	reader, err := changeset.Open(ctx, c.JetStream, changeset.Options[api.Change]{Stream: trailName(replica)})
 	if err != nil {
 		return nil, err
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-func openReader(t testing.TB, js jetstream.JetStream, stream string) *changeset.Reader[string] {
+func openReader(t testing.TB, js jetstream.JetStream, stream string) *changeset.Store[string] {
 	t.Helper()
-	r, err := changeset.OpenReader(background, js, changeset.Options[string]{Stream: stream})
+	r, err := changeset.Open(background, js, changeset.Options[string]{Stream: stream})
 	require.NoError(t, err)
 	return r
 }
 
 // follow returns the next n events behind a position.
-func follow(t testing.TB, r *changeset.Reader[string], after changeset.Position, n int) (events []changeset.Event[string]) {
+func follow(t testing.TB, r *changeset.Store[string], after changeset.Position, n int) (events []changeset.Event[string]) {
 	t.Helper()
 	if n == 0 {
 		return nil
@@ -40,7 +40,7 @@ func follow(t testing.TB, r *changeset.Reader[string], after changeset.Position,
 	return events
 }
 
-// A Reader yields what was written, from any position on, records in parts as one.
+// Follow yields what was written, from any position on, records in parts as one.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	js := single(t)
@@ -56,7 +56,7 @@ func TestFollow(t *testing.T) {
 	all := follow(t, r, changeset.Position{}, 10)
 	var kinds []string
 	for _, e := range all {
-		kinds = append(kinds, e.Kind.String())
+		kinds = append(kinds, string(e.Kind))
 	}
 	require.Equal(t, strings.Fields("claimed started appended appended sealed applied started started appended aborted"), kinds)
 	require.Equal(t, "me", all[0].Holder)
@@ -67,7 +67,6 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, "a", all[7].Previous)
 	require.Equal(t, "because", all[9].Reason)
 	require.Equal(t, uint64(1), all[9].Ordinal)
-	require.Equal(t, "Kind(0)", changeset.Kind(0).String())
 
 	for i, e := range all {
 		text, err := json.Marshal(e.Position)
@@ -77,7 +76,7 @@ func TestFollow(t *testing.T) {
 		require.Equal(t, all[i+1:], append([]changeset.Event[string]{}, follow(t, r, at, len(all)-i-1)...))
 	}
 	var got []cowchangeset.Saved[string]
-	for c, err := range r.Changesets(background) {
+	for c, err := range r.Load(background) {
 		require.NoError(t, err)
 		got = append(got, c)
 	}
@@ -143,7 +142,7 @@ func TestReadLostMessages(t *testing.T) {
 	}
 }
 
-// A Reader says what has become of messages that it can no longer read.
+// Follow says what has become of messages that it can no longer read.
 func TestFollowErrors(t *testing.T) {
 	t.Parallel()
 	js := single(t)
@@ -179,14 +178,14 @@ func TestFollowErrors(t *testing.T) {
 	odd.Token = "odd"
 	require.ErrorIs(t, loadError(r.Follow(within(t, 10*time.Second), odd)), changeset.ErrRewound)
 
-	numbers, err := changeset.OpenReader(background, js, changeset.Options[int]{Stream: name})
+	numbers, err := changeset.Open(background, js, changeset.Options[int]{Stream: name})
 	require.NoError(t, err)
 	var undecodable *changeset.DecodeError
 	require.True(t, errors.As(loadError(numbers.Follow(within(t, 10*time.Second), changeset.Position{})), &undecodable))
 	require.Equal(t, uint64(0), undecodable.Seq)
 
-	require.PanicsWithValue(t, "changeset: Reader.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
-	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(noContext) })
+	require.PanicsWithValue(t, "changeset: Store.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
+	require.PanicsWithValue(t, "changeset: Store.Load called with a nil context", func() { r.Load(noContext) })
 }
 
 // A follower of a stream that was restored from a backup, and continued as far as it had
@@ -251,7 +250,7 @@ func TestEnd(t *testing.T) {
 		_, err := js.PublishMsg(background, m)
 		require.NoError(t, err)
 	}
-	publish("wish", `{"op":"wish"}`)
+	publish("wish", `{"kind":"wish"}`)
 	require.Zero(t, end())
 	s := open(t, js, name)
 	require.NoError(t, s.Claim(background))
@@ -261,14 +260,14 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, follow(t, r, changeset.Position{}, i+2)[i+1].Position, end())
 	}
 	last := end()
-	publish("wish", `{"op":"wish"}`)
+	publish("wish", `{"kind":"wish"}`)
 	at, err := js.Stream(background, name)
 	require.NoError(t, err)
 	require.NoError(t, at.DeleteMsg(background, last.Sequence+1))
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":1,"parts":3}`, last.Line+1))
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":2,"parts":3}`, last.Line+2))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":1,"parts":3}`, last.Line+1))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":2,"parts":3}`, last.Line+2))
 	require.Equal(t, last, end())
-	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":3,"parts":3}`, last.Line+3))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":3,"parts":3}`, last.Line+3))
 	require.Equal(t, last.Sequence+4, end().Sequence)
 
 	ctx, cancel := context.WithCancel(background)
@@ -276,7 +275,7 @@ func TestEnd(t *testing.T) {
 	_, err = r.End(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, changeset.ErrUnknown)
-	require.PanicsWithValue(t, "changeset: Reader.End called with a nil context", func() { r.End(noContext) })
+	require.PanicsWithValue(t, "changeset: Store.End called with a nil context", func() { r.End(noContext) })
 }
 
 // End passes over a record with many parts that is not complete, although it gets each.
@@ -286,14 +285,14 @@ func TestEndBeforeParts(t *testing.T) {
 	name := stream(t, js, 1)
 	s := open(t, js, name)
 	require.NoError(t, s.Claim(background))
-	r, err := changeset.OpenReader(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
+	r, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	last, err := r.End(background)
 	require.NoError(t, err)
 	const parts = 2000
 	for i := range parts {
 		_, err := js.PublishMsgAsync(&nats.Msg{Subject: name + "." + last.Token, Header: nats.Header{"Changeset-Record": {
-			fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":%d,"parts":%d}`, i+2, i+1, parts+1)}}})
+			fmt.Sprintf(`{"line":%d,"kind":"aborted","ordinal":1,"id":"a","part":%d,"parts":%d}`, i+2, i+1, parts+1)}}})
 		require.NoError(t, err)
 	}
 	<-js.PublishAsyncComplete()

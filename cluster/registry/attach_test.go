@@ -12,21 +12,6 @@ import (
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
 
-// With AtLeader, the server that leads the bucket feeds the mirror. A mirror that others
-// feed would pass one time in 22.
-func testAtLeader(t *testing.T, c *natstest.Cluster) {
-	kv := bucket(t, c.JetStream(), replicated)
-	r := opened(t, c.JetStream(), kv, func(c *Config[string, int]) { c.AtLeader = true })
-	there := 0
-	for range 5 {
-		if consumerServer(t, c, r) == c.StreamLeader(r.stream) {
-			there++
-		}
-		attachAgain(t, r)
-	}
-	require.GreaterOrEqual(t, there, 4)
-}
-
 // A stream has so many mirrors as consumers, 1,000 unless somebody says more. One more gets
 // an error that says so, and attaches when there is room.
 func testTooManyMirrors(t *testing.T) {
