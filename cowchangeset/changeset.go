@@ -209,7 +209,7 @@ func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E
 			from.chunk = chunk
 		case ctx.Err() != nil:
 			return false
-		case c.ordinal < c.tracker.first.Load().ordinal:
+		case c.pruned():
 			return true
 		default:
 			panic(err)
@@ -218,6 +218,9 @@ func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E
 	_, more = from.walk(m.n, yield)
 	return more
 }
+
+// pruned reports whether Prune has forgotten the changeset: then the store need not have it.
+func (c *Changeset[E]) pruned() bool { return c.ordinal < c.tracker.first.Load().ordinal }
 
 // Len returns the number of entries that Entries would yield.
 //

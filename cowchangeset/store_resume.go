@@ -46,7 +46,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	}
 	resumed = true
 	if t.storage.pruner != nil {
-		t.storage.pruner.durable.Store(t.forgotten().below) // it knows what it has forgotten
+		t.storage.pruner.durable.Store(max(1, t.forgotten().below)) // it knows what it has forgotten
 	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {

@@ -47,7 +47,8 @@ func (t Trail[E]) Len() int {
 
 // Fetch reads the entries that Resume has left in the Store, and keeps them in memory
 // until Prune forgets their changesets. After it has returned nil, loops over the trail
-// need no store. It panics if ctx is nil.
+// need no store. It fails for a changeset that the store has forgotten since, which loops
+// leave out. It panics if ctx is nil.
 func (t Trail[E]) Fetch(ctx context.Context) error {
 	needContext(ctx, "Trail.Fetch")
 	for c := range t.changesets {

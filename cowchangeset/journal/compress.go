@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 )
 
 // Compress makes a gzip file of each segment but the last: 0000000001.journal.gz, which is
@@ -11,13 +13,13 @@ import (
 // about a fifth of the room then; reading the entries of a changeset inflates its segment
 // from the beginning. A segment is removed when its compressed file was read back and is on
 // the disk, so that a crash, or a context that ends, leaves one or the other. No segment is
-// dropped meanwhile. Compress panics if ctx is nil.
+// dropped meanwhile: the next Prune or rotation does that. Compress panics if ctx is nil.
 //
 // Call it now and then, in a goroutine of its own: it takes seconds for each segment, and
 // calls of other methods go on.
 //
 // Compress is blocking: it waits for the disk, and for another Compress. It takes effect
-// for each segment when the compressed file has its name.
+// for each segment when that is removed.
 func (j *Journal[E]) Compress(ctx context.Context) error {
 	needContext(ctx, "Compress")
 	g := &j.log
@@ -30,7 +32,9 @@ func (j *Journal[E]) Compress(ctx context.Context) error {
 		return err
 	}
 	g.loading++
-	segments := slices.Clone(g.segments[:len(g.segments)-1])
+	segments := slices.DeleteFunc(slices.Clone(g.segments[:len(g.segments)-1]), func(s chain.Segment) bool {
+		return s.Number < g.state.Needed() // the writer may be about to remove it
+	})
 	g.mu.Unlock()
 	defer g.loaded()
 	stop := func() error {

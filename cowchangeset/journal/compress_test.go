@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -158,4 +160,81 @@ func TestCompressEnds(t *testing.T) {
 		}
 	}()
 	j.Compress(noContext)
+}
+
+// A Prune that has decided to remove a segment when Compress begins removes it for good.
+func TestCompressBesideAPrune(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0), applied("A", whole)})
+	must(t, j.Rotate(background))
+	tell(t, j, []step{start("B", 2, "A"), seal("B", 0, 0), applied("B", whole)})
+	must(t, j.Rotate(background))
+	must(t, start("C", 3, "B").Call(j))
+	must(t, j.Rotate(background))
+	var removals int
+	compressing, removed, done := make(chan bool), make(chan bool), make(chan error, 1)
+	m.SetFault(func(op string) (int, error) {
+		switch op {
+		case "remove":
+			if removals++; removals == 2 { // of the segment itself
+				go func() { done <- j.Compress(background) }()
+				<-compressing
+			}
+		case "create":
+			if compressing != nil {
+				close(compressing)
+				compressing = nil
+				<-removed
+			}
+		}
+		return 1 << 30, nil
+	})
+	must(t, j.Prune(background, 2))
+	close(removed)
+	must(t, <-done)
+	for _, name := range m.Segments() {
+		if strings.HasPrefix(name, "0000000001") {
+			t.Errorf("%s is there again", name)
+		}
+	}
+	must(t, j.Prune(background, 3))
+	must(t, j.Close())
+	must(t, on(t, m).Close())
+}
+
+// On a disk as in memory: all is there, also what others have compressed, and a journal
+// whose segments are all compressed is one.
+func TestCompressOnDisk(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	var want []saved
+	for i, s := range story() {
+		must(t, s.Call(j))
+		if want = s.Then(want); i%4 == 3 {
+			must(t, j.Rotate(background))
+		}
+	}
+	must(t, j.Compress(background))
+	equal(t, load(t, j), want)
+	must(t, j.Close())
+	names, err := filepath.Glob(filepath.Join(path, "*.journal"))
+	must(t, err)
+	if len(names) != 1 {
+		t.Fatal(names)
+	}
+	text, err := os.ReadFile(names[0])
+	must(t, err)
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, err = w.Write(text)
+	must(t, err)
+	must(t, w.Close())
+	must(t, os.WriteFile(names[0]+".gz", z.Bytes(), 0o600))
+	must(t, os.Remove(names[0]))
+	again, err := journal.Open[any](path, journal.Options{MustExist: true})
+	must(t, err)
+	equal(t, load(t, again), want)
+	must(t, start("next", 5, "D").Call(again))
+	must(t, again.Close())
 }

@@ -91,7 +91,7 @@ func (g *log) find(path string, o Options) (d folder.Directory, err error) {
 			return fails(errors.New("Options.Archive: must not be the directory of the journal itself"))
 		}
 	}
-	names, err := d.Names()
+	names, err := folder.Gzip{Folder: d}.Names()
 	if err != nil {
 		return fails(err)
 	}

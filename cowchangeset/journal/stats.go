@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"log/slog"
 	"slices"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 )
 
 // Stats has counts of what a journal has done since Open returned it, which never go
@@ -14,7 +16,7 @@ type Stats struct {
 	Bytes    uint64 // bytes of these lines
 	Writes   uint64 // writes of calls' lines: one has those of all calls that waited at the same time
 	Syncs    uint64 // fsyncs of segments
-	Failures uint64 // failed attempts to write, to sync, to begin a segment or to remove one
+	Failures uint64 // failed attempts to write, to sync, to begin a segment, to remove or to compress one
 
 	Segments    int   // segments in the directory, without archived ones
 	Size        int64 // their bytes
@@ -60,16 +62,16 @@ func (j *Journal[E]) Stats() Stats {
 	for _, file := range g.segments {
 		s.Size += file.Size
 	}
-	for _, gap := range g.state.gaps {
-		_, back := slices.BinarySearchFunc(g.segments, gap.Segment, func(s segment, n uint64) int { return cmp.Compare(s.number, n) })
-		if !back && gap.Segment > g.segments[0].number { // else those before it were dropped, too
+	for _, gap := range g.state.Gaps {
+		_, back := slices.BinarySearchFunc(g.segments, gap.Segment, func(s chain.Segment, n uint64) int { return cmp.Compare(s.Number, n) })
+		if !back && gap.Segment > g.segments[0].Number { // else those before it were dropped, too
 			s.Quarantined++
 		}
 	}
 	return s
 }
 
-// failed counts a failure. The caller is the writer.
+// failed counts a failure.
 func (g *log) failed(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,21 +53,6 @@ func TestStats(t *testing.T) {
 			}
 			equal(t, with(t, m, o).Stats(), journal.Stats{Segments: begun, Size: s.Size})
 		})
-	}
-}
-
-// A segment that Repair has taken out is counted until it is back.
-func TestStatsOfQuarantine(t *testing.T) {
-	whole, _ := three(t)
-	m := damaged(whole, 2, 50)
-	must(t, second(journal.RepairOn(m)))
-	for want := 1; want >= 0; want-- {
-		j := on(t, m)
-		if s := j.Stats(); s.Quarantined != want || s.Segments != 3-want {
-			t.Errorf("%+v", s)
-		}
-		must(t, j.Close())
-		m.files[journal.SegmentName(2)] = &memoryFile{of: m, data: bytes.Clone(whole.segment(2).data)} // from a backup
 	}
 }
 

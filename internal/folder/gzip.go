@@ -40,21 +40,55 @@ func (g Gzip) Names() ([]string, error) {
 	return slices.Compact(names), err
 }
 
+// has reports whether there is a file in that form, as far as there is a descriptor to look.
+func (g Gzip) has(name string) bool {
+	f, err := g.Folder.Open(name)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
+}
+
+// Stored opens a file in the form in which it is there, with the name that it has.
+func (g Gzip) Stored(name string) (f File, stored string, err error) {
+	f, err = g.Folder.Open(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, name, err
+	}
+	if z, e := g.Folder.Open(name + zipped); !errors.Is(e, fs.ErrNotExist) {
+		return z, name + zipped, e
+	}
+	return nil, name, err
+}
+
+// Copy makes a copy of a file, in the form in which it is there, and syncs it.
+func (g Gzip) Copy(name, to string) error {
+	f, stored, err := g.Stored(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	return g.make(to+strings.TrimPrefix(stored, name), stored, func(w io.Writer) error {
+		n, err := io.Copy(w, io.NewSectionReader(f, 0, size))
+		if err == nil && n < size {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	})
+}
+
 // Open opens a file to read it. What is damaged in a compressed one reads as if it were
 // missing.
 func (g Gzip) Open(name string) (File, error) {
-	f, err := g.Folder.Open(name)
-	if !errors.Is(err, fs.ErrNotExist) {
+	f, stored, err := g.Stored(name)
+	if err != nil || stored == name {
 		return f, err
 	}
-	z, e := g.Folder.Open(name + zipped)
-	if errors.Is(e, fs.ErrNotExist) {
-		return nil, err
-	}
-	if e != nil {
-		return nil, e
-	}
-	return unzip(z)
+	return unzip(f)
 }
 
 // Edit opens a file to read and to write it. One that was compressed no longer is.
@@ -71,20 +105,30 @@ func (g Gzip) Edit(name string) (File, error) {
 
 // Create makes a file. Another one, which it is to resemble, may be compressed.
 func (g Gzip) Create(name, like string) (File, error) {
-	f, err := g.Folder.Open(like)
-	if err == nil {
-		f.Close()
-	} else if errors.Is(err, fs.ErrNotExist) && like != "" {
+	if like != "" && !g.has(like) && g.has(like+zipped) {
 		like += zipped
 	}
 	return g.Folder.Create(name, like)
 }
 
-// Rename gives a file another name, which no compressed file has.
+// Rename gives a file another name, in the place of the file that has it, if there is one.
 func (g Gzip) Rename(from, to string) error {
+	plain, other := g.has(from), g.has(from+zipped)
+	if other && !plain {
+		err := g.Folder.Rename(from+zipped, to+zipped)
+		if err == nil && g.has(to) {
+			err = g.Folder.Remove(to)
+		}
+		return err
+	}
+	if other { // by itself, it would be the file that is renamed
+		if err := g.Folder.Remove(from + zipped); err != nil {
+			return err
+		}
+	}
 	err := g.Folder.Rename(from, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = g.Folder.Rename(from+zipped, to+zipped)
+	if err == nil && g.has(to+zipped) {
+		err = g.Folder.Remove(to + zipped)
 	}
 	return err
 }
@@ -104,17 +148,16 @@ func (g Gzip) Remove(name string) error {
 
 // Move moves a file to another directory.
 func (g Gzip) Move(name, dir string) error {
+	if g.has(name) && g.has(name+zipped) { // as in Rename
+		if err := g.Folder.Remove(name + zipped); err != nil {
+			return err
+		}
+	}
 	err := g.Folder.Move(name, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return g.Folder.Move(name+zipped, dir)
 	}
-	if err != nil {
-		return err
-	}
-	if err := g.Folder.Remove(name + zipped); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // Compress compresses a file that nobody writes, unless it is compressed. It asks now and
@@ -122,23 +165,22 @@ func (g Gzip) Move(name, dir string) error {
 // compressed one was read back, and is on the disk.
 func (g Gzip) Compress(name string, stop func() error) error {
 	f, err := g.Folder.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && g.has(name+zipped) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	size, err := f.Size()
-	if err != nil {
-		return err
-	}
-	whole := &stoppable{io.NewSectionReader(f, 0, size), stop}
 	to := name + Unborn + zipped
-	err = g.make(to, name, func(w io.Writer) error { return zip(w, whole, f, size) })
 	if err == nil {
-		err = g.compare(name+Unborn, &stoppable{io.NewSectionReader(f, 0, size), stop})
+		whole := &stoppable{io.NewSectionReader(f, 0, size), stop}
+		err = g.make(to, name, func(w io.Writer) error { return zip(w, whole, f, size) })
 	}
+	if err == nil {
+		err = g.compare(to, &stoppable{io.NewSectionReader(f, 0, size), stop})
+	}
+	f.Close() // or it could not be removed everywhere
 	if err == nil {
 		err = g.Folder.Rename(to, name+zipped)
 	}
@@ -158,15 +200,14 @@ func (g Gzip) inflate(name string) error {
 	if err != nil {
 		return err
 	}
-	defer z.Close()
 	size, err := z.Size()
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.make(name+Unborn, name+zipped, func(w io.Writer) error {
+			_, err := io.Copy(w, io.NewSectionReader(z, 0, size))
+			return err
+		})
 	}
-	err = g.make(name+Unborn, name+zipped, func(w io.Writer) error {
-		_, err := io.Copy(w, io.NewSectionReader(z, 0, size))
-		return err
-	})
+	z.Close() // or it could not be removed everywhere
 	if err == nil {
 		err = g.Folder.Rename(name+Unborn, name)
 	}
@@ -203,7 +244,7 @@ func (g Gzip) make(name, like string, write func(io.Writer) error) error {
 
 // compare returns an error unless a compressed file has all of a text in it, and no more.
 func (g Gzip) compare(name string, text io.Reader) error {
-	f, err := g.Folder.Open(name + zipped)
+	f, err := g.Folder.Open(name)
 	if err != nil {
 		return err
 	}
@@ -301,6 +342,9 @@ func unzip(f File) (File, error) {
 	}
 	if x := z.z; err == nil && len(x.Extra) >= 12 && string(x.Extra[:2]) == extraID {
 		z.size, z.end = int64(binary.LittleEndian.Uint64(x.Extra[4:])), x.Extra[12:]
+	} else if err == nil { // somebody else has compressed it
+		z.size, _ = io.Copy(io.Discard, z.z)
+		z.at = z.size
 	}
 	if z.size < int64(len(z.end)) {
 		z.size, z.end = 0, nil

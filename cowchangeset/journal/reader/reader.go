@@ -21,7 +21,7 @@ var ErrRewound = errors.New("journal: lines that were read were taken back")
 
 // Reader reads a journal without locking it, also while another process, or a Journal
 // in this one, writes, rotates and prunes it. It never writes. It has files open, at most
-// 17, only while one of its methods runs, or a loop over a method's result: so it need not be
+// 18, only while one of its methods runs, or a loop over a method's result: so it need not be
 // closed. Open makes Readers. All methods may be called concurrently.
 //
 // Lines that a Reader finds may not be synced yet: a crash of the machine can take them

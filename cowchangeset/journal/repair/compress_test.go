@@ -1,7 +1,10 @@
 package repair_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +73,65 @@ func TestRepairOfTheLastBehindCompressed(t *testing.T) {
 	must(t, j.Close())
 	must(t, journaltest.ErrorOf(journaltest.Verify(m, journal.Anchor{})))
 	if !slices.ContainsFunc(m.Segments(), func(name string) bool { return strings.HasSuffix(name, "2.journal") }) {
+		t.Error(m.Segments())
+	}
+}
+
+// Repair may leave nothing but compressed segments: it is a journal all the same.
+func TestRepairLeavesCompressed(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	for i, s := range story() {
+		must(t, s.Call(j))
+		if i == 9 {
+			must(t, j.Rotate(background))
+		}
+	}
+	must(t, j.Compress(background))
+	must(t, j.Close())
+	last := filepath.Join(path, journaltest.SegmentName(2))
+	text, err := os.ReadFile(last)
+	must(t, err)
+	text[3] ^= 1
+	must(t, os.WriteFile(last, text, 0o600))
+	cut, err := repair.Repair(path)
+	must(t, err)
+	for _, name := range cut.Aside {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, repair.Undo(path))
+	if now, err := os.ReadFile(last); err != nil || !bytes.Equal(now, text) {
+		t.Error("Undo has not restored it:", err)
+	}
+	must(t, journaltest.ErrorOf(repair.Repair(path)))
+	must(t, journaltest.ErrorOf(repair.Examine(path)))
+	again, err := journal.Open[any](path, journal.Options{MustExist: true})
+	must(t, err)
+	must(t, again.Close())
+}
+
+// What was compressed and is written again does not come back when a later repair takes it
+// out.
+func TestRepairOfTheLastThatWasCompressed(t *testing.T) {
+	whole, _ := three(t)
+	j := on(t, whole)
+	must(t, j.Compress(background))
+	must(t, j.Close())
+	m := damaged(whole, 3, 5)
+	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+	j = on(t, m)
+	must(t, j.Rotate(background))
+	must(t, j.Close())
+	second := m.Segment(2)
+	if second == nil {
+		t.Fatal(m.Segments())
+	}
+	second.Data[len(second.Data)-100] ^= 1
+	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+	must(t, on(t, m).Close())
+	if slices.Contains(m.Segments(), "0000000002.journal.gz") {
 		t.Error(m.Segments())
 	}
 }

@@ -67,6 +67,14 @@ func TestOneBadByte(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			entries := 0
+			for range tracker.Trail().All() { // also those that were applied
+				entries++
+			}
+			if n := tracker.Trail().Len(); n != entries || entries < 55*20 || entries >= 60*20 {
+				t.Errorf("segment %d, byte %d: %d entries, and Len is %d", number, at, entries, n)
+			}
+			must(t, tracker.Trail().Fetch(background))
 			next, err := tracker.Start(background)
 			must(t, err)
 			equal(t, next.Ordinal(), uint64(61))
@@ -259,5 +267,20 @@ func TestUndoRefuses(t *testing.T) {
 	before := m.Text()
 	if err := repair.UndoOn(m); err == nil || !bytes.Equal(m.Text(), before) {
 		t.Error(err)
+	}
+}
+
+// A segment that was taken out is counted until it is back.
+func TestStatsOfQuarantine(t *testing.T) {
+	whole, _ := three(t)
+	m := damaged(whole, 2, 50)
+	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+	for want := 1; want >= 0; want-- {
+		j := on(t, m)
+		if s := j.Stats(); s.Quarantined != want || s.Segments != 3-want {
+			t.Errorf("%+v", s)
+		}
+		must(t, j.Close())
+		m.Put(2, whole.Segment(2).Data) // from a backup
 	}
 }

@@ -54,14 +54,14 @@ func Repair(path string) (Repaired, error) { return onDisk(path, repair) }
 //
 // Examine is blocking: it waits for the disk. It takes effect when the files are read.
 func Examine(path string) (Repaired, error) {
-	return onDisk(path, func(f folder.Folder) (Repaired, error) {
+	return onDisk(path, func(f folder.Gzip) (Repaired, error) {
 		p, err := examine(f)
 		return p.Repaired, err
 	})
 }
 
 // onDisk runs do on the directory of a journal that nobody else uses.
-func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, err error) {
+func onDisk(path string, do func(folder.Gzip) (Repaired, error)) (c Repaired, err error) {
 	defer func() {
 		if err != nil {
 			c, err = Repaired{}, fmt.Errorf("%w (journal at %s)", err, path)
@@ -71,7 +71,7 @@ func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, 
 	if err != nil {
 		return c, fmt.Errorf("journal: %w", err)
 	}
-	names, err := d.Names()
+	names, err := folder.Gzip{Folder: d}.Names()
 	if err != nil {
 		return c, fmt.Errorf("journal: %w", err)
 	}
@@ -83,8 +83,13 @@ func onDisk(path string, do func(folder.Folder) (Repaired, error)) (c Repaired, 
 		return c, err
 	}
 	defer l.Close()
-	c, err = do(folder.Gzip{Folder: l})
+	f := folder.Gzip{Folder: l}
+	c, err = do(f)
 	for i, name := range c.Aside {
+		if is, stored, err := f.Stored(name); err == nil {
+			is.Close()
+			name = stored
+		}
 		c.Aside[i] = d.In(name)
 	}
 	return c, err
@@ -109,7 +114,7 @@ type plan struct {
 // First the last segment that is left is replaced, by what is left of it and lines that say what
 // is missing. Until the other files are set aside, Open or Verify finds damage in them: those
 // behind the new last line do not continue it.
-func repair(f folder.Folder) (Repaired, error) {
+func repair(f folder.Gzip) (Repaired, error) {
 	p, err := examine(f)
 	if err != nil || p.Damage == nil {
 		return Repaired{}, err
@@ -129,7 +134,7 @@ func repair(f folder.Folder) (Repaired, error) {
 
 // replace replaces the last segment, and keeps it as it was. If it fails before that, it
 // leaves no copy: the disk may be full.
-func (p *plan) replace(f folder.Folder, name string) error {
+func (p *plan) replace(f folder.Gzip, name string) error {
 	fresh, was := name+chain.Unborn, aside(name, p.last, p.n)
 	keep, end := p.s.Size, p.lines
 	if p.s.Fixed {
@@ -137,7 +142,7 @@ func (p *plan) replace(f folder.Folder, name string) error {
 	}
 	err := write(f, fresh, name, keep, end)
 	if err == nil {
-		err = write(f, was, name, p.left[len(p.left)-1].Size, nil)
+		err = f.Copy(name, was)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -154,7 +159,7 @@ func (p *plan) replace(f folder.Folder, name string) error {
 }
 
 // write makes a file of the beginning of another one and a text, and syncs it.
-func write(f folder.Folder, name, like string, size int64, text []byte) error {
+func write(f folder.Gzip, name, like string, size int64, text []byte) error {
 	if err := f.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
 		return err
 	}
@@ -168,9 +173,6 @@ func write(f folder.Folder, name, like string, size int64, text []byte) error {
 		return err
 	}
 	n, err := io.Copy(to, io.NewSectionReader(from, 0, size))
-	if text == nil && errors.Is(err, io.ErrUnexpectedEOF) {
-		n, err = size, nil // of a damaged file that was compressed, what can be read
-	}
 	if err == nil && n < size {
 		err = io.ErrUnexpectedEOF
 	}
@@ -189,7 +191,7 @@ func write(f folder.Folder, name, like string, size int64, text []byte) error {
 // examine reads a journal as often as it finds damage, each time without the segments that
 // are damaged, until only the end of the last one may be. If nothing of that can stay, it
 // begins anew without it: what is damaged in the one before it is then at the end.
-func examine(f folder.Folder) (p plan, err error) {
+func examine(f folder.Gzip) (p plan, err error) {
 	files, _, strange, err := chain.List(f)
 	if err != nil {
 		return p, err
@@ -277,7 +279,7 @@ func (p *plan) finish(files []chain.Segment, strange []string) {
 }
 
 // damageIn reads segments, up to the first damage.
-func damageIn(f folder.Folder, files []chain.Segment) (s *chain.Scanner, bad *journal.CorruptError, err error) {
+func damageIn(f folder.Gzip, files []chain.Segment) (s *chain.Scanner, bad *journal.CorruptError, err error) {
 	s, err = chain.Survey(context.Background(), f, files, false)
 	if errors.As(err, &bad) {
 		err = nil
@@ -288,7 +290,7 @@ func damageIn(f folder.Folder, files []chain.Segment) (s *chain.Scanner, bad *jo
 // blame returns the segment to be taken out for damage that was found in segment i, or -1
 // if the end is to be cut there. Where a header does not continue the segment before it,
 // either may be the wrong one: then the one without which more can be read.
-func (p *plan) blame(f folder.Folder, i int, bad *journal.CorruptError) (int, error) {
+func (p *plan) blame(f folder.Gzip, i int, bad *journal.CorruptError) (int, error) {
 	last := i == len(p.left)-1
 	if bad.Offset > 0 || i == 0 {
 		if last {
@@ -350,9 +352,9 @@ func (p *plan) declare(oldest uint64) {
 	}
 }
 
-// sumOf returns the SHA-256 of a file, in hexadecimal.
-func sumOf(f chain.Source, name string) (string, error) {
-	is, err := f.Open(name)
+// sumOf returns the SHA-256 of a file as it is there, in hexadecimal.
+func sumOf(f folder.Gzip, name string) (string, error) {
+	is, _, err := f.Stored(name)
 	if err != nil {
 		return "", err
 	}
@@ -362,7 +364,7 @@ func sumOf(f chain.Source, name string) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(is, 0, size)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // of a damaged one: what can be read
+	if _, err := io.Copy(h, io.NewSectionReader(is, 0, size)); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

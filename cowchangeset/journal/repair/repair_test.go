@@ -265,8 +265,8 @@ func TestRepairOrder(t *testing.T) {
 	whole, _ := three(t)
 	end := damaged(whole, 3, len(whole.Segment(3).Data)-50)
 	for want, m := range map[string]*memory{
-		"remove remove create write sync remove remove create write sync syncdir rename syncdir syncdir":              end.Clone(),
-		"remove remove create write write sync remove remove create write sync syncdir rename syncdir rename syncdir": damaged(whole, 1, 300),
+		"remove remove create write sync remove create write sync syncdir rename syncdir syncdir":              end.Clone(),
+		"remove remove create write write sync remove create write sync syncdir rename syncdir rename syncdir": damaged(whole, 1, 300),
 		"rename syncdir": damaged(whole, 3, 50),
 	} {
 		var ops []string

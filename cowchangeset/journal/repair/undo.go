@@ -16,26 +16,32 @@ import (
 // errNothingToUndo: Repair has changed nothing, or something was written since.
 var errNothingToUndo = errors.New("journal: the last line is not that of a repair: there is nothing to undo")
 
-// Undo takes the last Repair back, as long as nothing was written since: it puts back all
+// Undo reverts the last Repair, as long as nothing was written since: it puts back all
 // files that Repair has set aside, unless there are others in their places by now. The
-// journal is then as damaged as it was. A Repair that was interrupted and called again is
-// taken back by two calls. Undo returns ErrLocked if the journal is open.
+// journal is then as damaged as it was. Repairs between which nothing was written are
+// reverted one by one, the last one first; a Repair that was interrupted and called again
+// counts as two. Undo returns ErrLocked if the journal is open.
 //
 // Undo is blocking: it waits for the disk. It takes effect when the first file has its name.
 func Undo(path string) error {
-	_, err := onDisk(path, func(f folder.Folder) (Repaired, error) { return Repaired{}, undo(f) })
+	_, err := onDisk(path, func(f folder.Gzip) (Repaired, error) { return Repaired{}, undo(f) })
 	return err
 }
 
 // undo puts the last segment back at the end: until then, the journal ends with the line of
 // the repair.
-func undo(f folder.Folder) error {
+func undo(f folder.Gzip) error {
 	files, _, strange, err := chain.List(f)
 	if err != nil {
 		return err
 	}
-	s, err := chain.Survey(context.Background(), f, files, false)
-	if err != nil {
+	if len(files) == 0 {
+		return chain.ErrNoSegments
+	}
+	// The last segment is sound, however damaged the others are: as when an Undo was
+	// interrupted, or a Repair that was called again.
+	s, err := chain.Survey(context.Background(), f, files[len(files)-1:], false)
+	if corrupt := new(journal.CorruptError); err != nil && !(errors.As(err, &corrupt) && corrupt.File != files[len(files)-1].Name()) {
 		return err
 	}
 	n := repairs(strange, s.Last())

@@ -109,3 +109,69 @@ func TestUndoOfAnotherGap(t *testing.T) {
 		t.Errorf("Undo has not restored %s", name)
 	}
 }
+
+// A repair that was interrupted and called again is taken back by two calls, and an Undo
+// that was interrupted by another one.
+func TestUndoOfInterrupted(t *testing.T) {
+	whole, _ := three(t)
+	cut := damaged(whole, 3, len(whole.Segment(3).Data)-50)
+	for what, bad := range map[string]*memory{
+		"a segment":     damaged(whole, 2, 50),
+		"two and a cut": damaged(damaged(cut, 2, 50), 1, 300),
+	} {
+		stop := func(m *memory, n int) (stopped *bool) {
+			stopped = new(bool)
+			m.SetFault(func(op string) (int, error) {
+				if n--; n < 0 {
+					*stopped = true
+					return 0, errBoom
+				}
+				return 1 << 30, nil
+			})
+			return stopped
+		}
+		steps := 0
+		for n := 0; ; n++ {
+			m := bad.Clone()
+			stopped := stop(m, n)
+			repair.RepairOn(m)
+			if !*stopped {
+				break
+			}
+			m.SetFault(nil)
+			must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+			if err := repair.UndoOn(m); err != nil {
+				t.Fatalf("%s: stopped after %d steps: %v", what, n, err)
+			}
+			repair.UndoOn(m) // if there were two
+			for name, f := range bad.Files {
+				if name != journaltest.SegmentName(3) && (m.File(name) == nil || !bytes.Equal(m.File(name).Data, f.Data)) {
+					t.Fatalf("%s: stopped after %d steps, Undo has not restored %s", what, n, name)
+				}
+			}
+			if is := m.Segment(3).Data; !bytes.Equal(is, bad.Segment(3).Data) {
+				t.Fatalf("%s: stopped after %d steps, Undo has not restored the last segment", what, n)
+			}
+			steps++
+		}
+		done := bad.Clone()
+		must(t, journaltest.ErrorOf(repair.RepairOn(done)))
+		for n := 0; ; n++ {
+			m := done.Clone()
+			stopped := stop(m, n)
+			repair.UndoOn(m)
+			m.SetFault(nil)
+			if !*stopped {
+				break
+			}
+			err := repair.UndoOn(m) // which has nothing to do if only the fsync was missing
+			if name := unlike(m, bad); name != "" {
+				t.Fatalf("%s: Undo, stopped after %d steps and called again, has not restored %s: %v", what, n, name, err)
+			}
+			steps++
+		}
+		if steps < 5 {
+			t.Errorf("%s: %d steps", what, steps)
+		}
+	}
+}

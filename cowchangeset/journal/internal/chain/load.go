@@ -65,8 +65,9 @@ type loader[E any] struct {
 	decoder Decoder[E]
 }
 
-// Load yields the changesets of a cut, the wanted ones with entries. It reads each of these
-// by itself, from its start to its last entry.
+// Load yields the changesets of a cut, the wanted ones with entries, and those of which some
+// are lost: how many it has left only reading them tells. It reads each by itself, from
+// its start to its last entry.
 func Load[E any](ctx context.Context, c Cut, wanted func(Changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
 	l := &loader[E]{Cut: c, lines: lines{From: c.from, Files: c.files, decodes: true}, decoder: Decoder[E]{Upcast: c.upcast}}
 	defer l.Close()
@@ -81,7 +82,7 @@ func Load[E any](ctx context.Context, c Cut, wanted func(Changeset) bool, yield 
 			Reason:  k.reason,
 			Applied: k.applied,
 		}
-		if !wanted(k.Changeset) {
+		if !wanted(k.Changeset) && l.complete(k.Changeset) {
 			saved.Manifest = cowchangeset.Manifest{Len: int(k.Count), Last: k.Last}
 		} else if k.Count > 0 {
 			var err error
@@ -108,7 +109,7 @@ func named(ctx context.Context, c Cut, err error) error {
 	return err
 }
 
-// entries returns the entries of a changeset. If a segment is missing, they may be less than
+// entries returns the entries of a changeset. If a segment is missing, there may be fewer than
 // the journal says: Open has seen a gap that says so.
 func (l *loader[E]) entries(ctx context.Context, c Changeset) (all []cowchangeset.Entry[E], err error) {
 	all = make([]cowchangeset.Entry[E], 0, min(c.Count, 1<<20))
@@ -131,10 +132,18 @@ func (l *loader[E]) entries(ctx context.Context, c Changeset) (all []cowchangese
 			return nil, err
 		}
 	}
-	if n := uint64(len(all)); (n != c.Count || all[n-1].Seq != c.Last) && uint64(past-first) > c.to.Segment-c.From.Segment {
+	if n := uint64(len(all)); (n != c.Count || all[n-1].Seq != c.Last) && l.complete(c) {
 		return nil, l.corrupt(fmt.Sprintf("changeset %q has %d entries here, and not %d", c.ID, n, c.Count))
 	}
+	if len(all) == 0 {
+		return nil, nil // all are lost
+	}
 	return all, nil
+}
+
+// complete reports whether all segments are there that have entries of a changeset.
+func (l *loader[E]) complete(c Changeset) bool {
+	return c.Count == 0 || uint64(l.find(c.to.Segment+1)-l.find(c.From.Segment)) > c.to.Segment-c.From.Segment
 }
 
 // find returns the segment with a number or, if it is not there, the next one.
