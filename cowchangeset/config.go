@@ -18,8 +18,9 @@ type Config[E any] struct {
 	// own for an empty ID. The tracker does not compare IDs.
 	NewID func(ctx context.Context) (string, error)
 
-	// Store keeps the changesets where they outlive the process; see Resume. Nil means in
-	// memory only.
+	// Store keeps the changesets where they outlive the process. Use Resume unless the
+	// store is empty: a tracker of New begins with the first changeset. Nil means in memory
+	// only.
 	Store Store[E]
 
 	// Async lets Record return when the entry is in memory. The tracker tells the store

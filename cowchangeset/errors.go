@@ -69,9 +69,10 @@ func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || 
 // StoreError is the error of operations that wait for the Store, when that fails or does
 // not answer. It matches ErrStore, and the error that it wraps.
 //
-// Changes in memory stay: a Record that returns a StoreError returns its receipt too,
-// except with ErrBacklogFull. The next call for that changeset tells the store again; so
-// does the tracker itself if the caller has only stopped waiting.
+// Changes in memory stay. So do not record again: a Record that returns a StoreError has
+// recorded its entry and returns the receipt, except with ErrBacklogFull, and the store
+// gets the entry with the next call for that changeset, or from the tracker itself if the
+// caller has only stopped waiting.
 type StoreError struct {
 	ChangesetID string // empty if the call was not for one changeset
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer

@@ -13,9 +13,10 @@ import (
 //
 // A method that returns nil promises that its work is durable. One that fails may have
 // done its work: the tracker calls it again with the same arguments, or with more entries,
-// so methods must be idempotent. They run on goroutines of their own, should return soon
-// after ctx has ended, and must not call what waits for the store. A method that panics or
-// calls runtime.Goexit has failed.
+// so methods must be idempotent. They should return soon after ctx has ended, and must not
+// call what waits for the store. They run on goroutines of their own, and one that panics or
+// calls runtime.Goexit has failed. Validate, Claim, Load and LoadEntries run on the
+// caller's.
 type Store[E any] interface {
 	// Start announces a changeset before it becomes the latest one. If Start fails, the
 	// changeset does not come into being: the next Start has the same ordinal, perhaps

@@ -5,53 +5,15 @@
 //
 //	j, err := journal.Open[Change]("changes", journal.Options{})
 //	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Change]{Store: j})
+//	…
+//	err = tracker.Flush(ctx) // with Config.Async
+//	err = j.Close()
+//
+// A journal grows until [cowchangeset.Tracker.Prune] forgets changesets. If Open finds it
+// damaged, package journal/repair removes what is damaged, and nothing else.
 //
 // Package journal/reader reads a journal from elsewhere, also while it is written, follows
-// it, and verifies it. Package journal/repair takes damaged segments out. The command in
-// cmd/journal does all that for operators.
-//
-// # The files
-//
-// A journal is a directory of segments, 0000000001.journal and so on. Only the last
-// one grows. When it has [Options].SegmentSize, or at [Journal.Rotate], the next one
-// begins. A segment is JSON, one object on each line. Its first line is a header; then
-// comes one line for each call of the store that says something new (here without prev
-// and hash, which all lines have):
-//
-//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[]}
-//	{"line":2,"op":"start","id":"…","ordinal":1,"previous":""}
-//	{"line":3,"op":"append","id":"…","entries":[{"seq":0,"value":…},{"seq":1,"value":…}]}
-//	{"line":4,"op":"seal","id":"…","len":2,"last":1}
-//	{"line":5,"op":"abort","id":"…","reason":"…"}
-//	{"line":6,"op":"applied","id":"…","next":18446744073709551615}
-//	{"line":7,"op":"prune","before":2}
-//	{"line":8,"op":"gap","segment":1,"ordinal":0,"sha256":"…","reason":"…"}
-//
-// Lines are numbered through all segments. A header names the journal, by random text
-// that was made with it, and the changeset that was the latest one. It has a checkpoint:
-// how the changesets are that are neither applied nor aborted, or of which the segment
-// before says something, and where their entries are.
-//
-// The hash of a line is the SHA-256 of its bytes before ,"hash": in hexadecimal, and
-// prev is the hash of the line before it: for the first one, 64 zeros. So a change of
-// any byte shows, except of the last newline, which Open puts back. Two changes show
-// only against a [Journal.Hash] that was kept elsewhere: lines that were cut off from
-// the end at a newline, and a chain that somebody has made again. reader.Verify and the
-// command check all that. Open checks the headers, the end of each segment, and the last one. The
-// shell can check the chain:
-//
-//	n=0
-//	cat changes/*.journal | while IFS= read -r line; do
-//		body=${line%,\"hash\":*}
-//		if [ $n = 0 ]; then
-//			n=${line#*:} n=$((${n%%,*}-1)) prev=${body%?} prev=${prev##*\"}
-//		fi
-//		n=$((n+1)) hash=$(printf %s "$body" | sha256sum | cut -c 1-64)
-//		case $line in
-//		"{\"line\":$n,"*",\"prev\":\"$prev\",\"hash\":\"$hash\"}") prev=$hash ;;
-//		*) echo "line $n is corrupt"; break ;;
-//		esac
-//	done
+// it, and verifies it. The command in cmd/journal does that, and repairs, for operators.
 //
 // # Values
 //
@@ -133,6 +95,49 @@
 // when somebody asks for them. Both need room for the longest lines, several at a time: a
 // tracker puts up to 4,096 entries into one line, and always a whole batch. Validate
 // encodes each entry, which writing it does once more.
+//
+// # The files
+//
+// A journal is a directory of segments, 0000000001.journal and so on. Only the last
+// one grows. When it has [Options].SegmentSize, or at [Journal.Rotate], the next one
+// begins. A segment is JSON, one object on each line. Its first line is a header; then
+// comes one line for each call of the store that says something new (here without prev
+// and hash, which all lines have):
+//
+//	{"line":1,"op":"journal","format":1,"journal":"…","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[]}
+//	{"line":2,"op":"start","id":"…","ordinal":1,"previous":""}
+//	{"line":3,"op":"append","id":"…","entries":[{"seq":0,"value":…},{"seq":1,"value":…}]}
+//	{"line":4,"op":"seal","id":"…","len":2,"last":1}
+//	{"line":5,"op":"abort","id":"…","reason":"…"}
+//	{"line":6,"op":"applied","id":"…","next":18446744073709551615}
+//	{"line":7,"op":"prune","before":2}
+//	{"line":8,"op":"gap","segment":1,"ordinal":0,"sha256":"…","reason":"…"}
+//
+// Lines are numbered through all segments. A header names the journal, by random text
+// that was made with it, and the changeset that was the latest one. It has a checkpoint:
+// the state of each changeset that is neither applied nor aborted, or that the previous
+// segment mentions, and where its entries are.
+//
+// The hash of a line is the SHA-256 of its bytes before ,"hash": in hexadecimal, and
+// prev is the hash of the line before it: for the first one, 64 zeros. So a change of
+// any byte shows, except of the last newline, which Open puts back. Two changes show
+// only against a [Journal.Hash] that was kept elsewhere: lines that were cut off from
+// the end at a newline, and a chain that somebody has made again. reader.Verify and the
+// command check all that. Open checks the headers, the end of each segment, and the last one. The
+// shell can check the chain of segments that are not compressed:
+//
+//	n=0
+//	cat changes/*.journal | while IFS= read -r line; do
+//		body=${line%,\"hash\":*}
+//		if [ $n = 0 ]; then
+//			n=${line#*:} n=$((${n%%,*}-1)) prev=${body%?} prev=${prev##*\"}
+//		fi
+//		n=$((n+1)) hash=$(printf %s "$body" | sha256sum | cut -c 1-64)
+//		case $line in
+//		"{\"line\":$n,"*",\"prev\":\"$prev\",\"hash\":\"$hash\"}") prev=$hash ;;
+//		*) echo "line $n is corrupt"; break ;;
+//		esac
+//	done
 //
 // DESIGN.md, beside this file, has the rules that lines keep, the remains of a crash,
 // and the measured costs of opening.

@@ -20,8 +20,8 @@ type Options struct {
 	// MaxEntry is the largest number of bytes of JSON in an entry. Zero means 16 MiB.
 	MaxEntry int
 
-	// MustExist makes Open fail where it would make a journal. So a disk that is not
-	// mounted does not look like an empty journal.
+	// MustExist makes Open fail where it would make a journal, with an error that matches
+	// fs.ErrNotExist. So a disk that is not mounted does not look like an empty journal.
 	MustExist bool
 
 	// Identity, if it is not empty, makes Open fail unless the journal has this

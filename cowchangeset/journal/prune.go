@@ -13,9 +13,10 @@ import (
 
 // Prune forgets changesets with an ordinal below before, from the oldest on, as far as
 // they are sealed. Prune may forget none. The latest changeset stays. A tracker's Prune
-// calls it when it has forgotten the same changesets. Load does not yield forgotten changesets any more. Segments
-// about nothing else are removed, or moved to Options.Archive: at once or, while a Load
-// runs, at a later Prune, rotation or Open. Prune panics if ctx is nil.
+// calls it when it has forgotten the same changesets. Load does not yield forgotten
+// changesets any more. Segments about nothing else are removed, or moved to
+// Options.Archive: at once or, while a Load or Compress runs, at a later Prune, rotation or
+// Open. Prune panics if ctx is nil.
 //
 // Seal, Abort and Applied of a pruned changeset succeed and do nothing, so that a
 // caller that missed their success can repeat them. So do not give its ID to another

@@ -35,7 +35,8 @@ type Reader[E any] struct {
 	options  Options
 }
 
-// Open returns a Reader of the journal at path, which must exist. It refuses a type E
+// Open returns a Reader of the journal at path. If there is none, the error matches
+// fs.ErrNotExist. It refuses a type E
 // whose values cannot be read back, as journal.Open does.
 func Open[E any](path string, o Options) (*Reader[E], error) {
 	if err := o.validate(); err != nil {

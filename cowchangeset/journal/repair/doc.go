@@ -1,5 +1,7 @@
-// Package repair makes damaged journals of package journal whole again, but for what is
-// damaged: it takes segments out, and says so in the journal.
+// Package repair makes a damaged journal of package journal usable again: it removes
+// damaged segments, and records in the journal that they are missing.
 //
-// [Examine] says what [Repair] would do, and [Undo] takes the last repair back.
+// Close the journal first. [Examine] says what would be lost; [Repair] does it, and sets
+// each file aside that it removes or changes. Then open the journal. [Undo] reverts a repair
+// as long as nothing was written since.
 package repair

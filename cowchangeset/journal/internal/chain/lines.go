@@ -249,7 +249,7 @@ func beginning(body []byte) (number int, prev Digest) {
 	return 1, NoHash()
 }
 
-// List returns what segmentsOf does for the names in a folder, with the sizes of the
+// List returns what SegmentsIn does for the names in a folder, with the sizes of the
 // segments.
 func List(f folder.Folder) (files []Segment, litter, strange []string, err error) {
 	names, err := f.Names()
