@@ -70,8 +70,8 @@ func (g *log) withdraw(c *call) bool {
 	return i >= 0
 }
 
-// serve writes groups until no call is left, or only one, which has the caller's call.
-// Then a goroutine serves the others. The caller is the writer.
+// serve writes groups until the queue is empty or, if one is true, one group, and leaves
+// the others to a goroutine. The caller is the writer.
 func (g *log) serve(one bool) {
 	more := true
 	defer func() {

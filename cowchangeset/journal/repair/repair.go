@@ -19,17 +19,16 @@ import (
 // the journal is sound, Repair changes nothing; a write that was cut off, which Open
 // removes, is no damage.
 //
-// A segment that is damaged, and has others behind it, is taken out, and a line at the end
-// of the journal says which segment is missing, and why. Verify reports it from then on. The
-// header of the next one has all but entries: so changesets with entries in the segment
-// that are neither applied nor aborted are sealed and aborted, nothing is applied a second
-// time, and no receipt is given twice. Of those that are, the other entries are yielded.
-// The same goes for a segment that is missing.
+// A damaged segment that others follow is taken out, and a line at the end of the journal
+// says which segment is missing, and why. Verify reports it from then on. The header of the
+// next segment has everything but entries, so that nothing is applied a second time, and no
+// receipt is given twice. Changesets with entries in the segment that are neither applied
+// nor aborted become aborted. Applied and aborted ones keep the entries that they have in
+// other segments. The same goes for a segment that is missing.
 //
-// If segments that follow one another are missing, changesets that had finished in the
-// first are not known, or only that they had: then they count as aborted. A tracker gets
-// the changesets behind the last that is not known, and those before it are aborted; a
-// Reader yields all that are known.
+// If adjacent segments are missing, it is unknown how changesets ended in the first of
+// them: they count as aborted. A tracker gets the changesets after the last that is unknown,
+// and those before it are aborted; a Reader yields all that are known.
 //
 // From the last segment, Repair cuts everything from the first damaged line on, or takes it
 // out as a whole if that is its header: then the one before it is the last.
@@ -42,7 +41,7 @@ import (
 // damaged; that error wraps the *CorruptError. It returns ErrLocked if the journal is open.
 //
 // After any crash that interrupts it, Repair can be called again, and nothing is lost.
-// Undo takes a repair back, and a segment that is found again, as in a backup, can be put
+// Undo reverts a repair, and a segment that is found again, as in a backup, can be put
 // back at any time: then its lines are read again.
 //
 // Repair is blocking: it waits for the disk. It takes effect when the first of its changes
