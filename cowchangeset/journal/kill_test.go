@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -21,7 +22,7 @@ import (
 const childPolicy = "JOURNAL_TEST_CHILD_POLICY"
 
 // child writes changesets until it is killed, from four goroutines, and prints
-// each call that has returned. Segments are small, and it prunes.
+// each call that has returned. Segments are small, and it prunes and compresses.
 func child(path string) {
 	check := func(err error) {
 		if err != nil {
@@ -70,6 +71,11 @@ func child(path string) {
 	for range 3 {
 		go write(j, next, tell, check)
 	}
+	go func() {
+		for range time.Tick(5 * time.Millisecond) {
+			check(j.Compress(background))
+		}
+	}()
 	write(j, next, tell, check)
 }
 
@@ -150,7 +156,7 @@ func TestKilled(t *testing.T) {
 	path := newPath(t)
 	told := map[string]*acknowledged{} // by ID
 	const rounds = 20
-	torn, dropped, taken, pruned := 0, 0, 0, uint64(0)
+	torn, dropped, taken, zipped, pruned := 0, 0, 0, 0, uint64(0)
 	for round := range rounds {
 		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
 		n := rand.IntN(200)
@@ -201,6 +207,9 @@ func TestKilled(t *testing.T) {
 		if before.Torn > 0 {
 			torn++
 		}
+		if names, _ := filepath.Glob(filepath.Join(path, "*.journal.gz")); len(names) > 0 {
+			zipped++
+		}
 		if before.Last.Line > before.Lines {
 			dropped++
 		}
@@ -242,5 +251,5 @@ func TestKilled(t *testing.T) {
 		}
 		must(t, j.Close())
 	}
-	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, and %d have lost one", len(told), rounds, torn, dropped, taken)
+	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, %d had compressed ones, and %d have lost one", len(told), rounds, torn, dropped, zipped, taken)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 )
 
-// Readers beside a writer that rotates and prunes all the time: Follow sees each
+// Readers beside a writer that rotates, prunes and compresses all the time: Follow sees each
 // line once and in order if nothing is pruned that it has not seen, and says so if
 // something is; Changesets fails never, and what it yields is whole.
 func TestStressReaders(t *testing.T) {
@@ -52,6 +52,11 @@ func TestStressReaders(t *testing.T) {
 			must(t, j.Applied(background, id, cowchangeset.AllApplied))
 			must(t, j.Prune(background, seen.Load()))
 			previous = id
+		}
+	})
+	readers.Go(func() {
+		for ctx.Err() == nil {
+			must(t, j.Compress(background))
 		}
 	})
 	readers.Go(func() { // nothing is pruned before it
