@@ -32,7 +32,6 @@ func TestVerificationBadges(t *testing.T) {
 	for _, b := range []badge{
 		{"go", "Go", strings.TrimSuffix(lowestGo(t), ".0") + " or later", "go.mod"},
 		{"dependencies", "dependencies", dependencies(t), "internal/repotest/consumer_test.go"},
-		{"faults", "planted faults", plantedFaults(t), "VERIFICATION.md#mutants"},
 		{"licence", "licence", licence(t), "LICENSE"},
 	} {
 		file := "docs/badge-" + b.name + ".svg"
@@ -85,21 +84,6 @@ func dependencies(t *testing.T) string {
 		names[i] = m[strings.LastIndex(strings.TrimSuffix(m, "/v3"), "/")+1:]
 	}
 	return fmt.Sprintf("%d, %s", len(modules), strings.Join(names, " "))
-}
-
-// plantedFaults counts those that tests found when they were last tried.
-func plantedFaults(t *testing.T) string {
-	t.Helper()
-	killed, tried := 0, 0
-	for _, pkg := range explored {
-		f, err := readFates(pkg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		killed += f.killed
-		tried += f.tried()
-	}
-	return fmt.Sprintf("%s of %s found", grouped(killed), grouped(tried))
 }
 
 func licence(t *testing.T) string {
