@@ -28,18 +28,17 @@ func TestVerificationBadges(t *testing.T) {
 		t.Errorf("%s does not test with %s", workflow, oldest)
 	}
 	address := "https://" + modulePath + "/actions/workflows/" + workflow
-	line := fmt.Sprintf("[![test](%s/badge.svg?branch=main)](%s)\n", address, address)
+	line := fmt.Sprintf("[![test](%s/badge.svg?branch=main)](%s)", address, address)
 	for _, b := range []badge{
 		{"go", "Go", strings.TrimSuffix(lowestGo(t), ".0") + " or later", "go.mod"},
 		{"dependencies", "dependencies", dependencies(t), "internal/repotest/consumer_test.go"},
-		{"faults", "planted faults", plantedFaults(t), "VERIFICATION.md#mutants"},
 		{"licence", "licence", licence(t), "LICENSE"},
 	} {
 		file := "docs/badge-" + b.name + ".svg"
-		line += fmt.Sprintf("[<img src=%q height=\"20\" alt=%q>](%s)\n", file, b.subject+": "+b.fact, b.source)
+		line += fmt.Sprintf(" [<img src=%q height=\"20\" alt=%q>](%s)", file, b.subject+": "+b.fact, b.source)
 		fileIs(t, file, b.draw())
 	}
-	pageHas(t, "README.md", "badges", line)
+	pageHas(t, "README.md", "badges", line+"\n")
 }
 
 // draw returns the picture, in colors that can be read on a light and on a dark page.
@@ -85,21 +84,6 @@ func dependencies(t *testing.T) string {
 		names[i] = m[strings.LastIndex(strings.TrimSuffix(m, "/v3"), "/")+1:]
 	}
 	return fmt.Sprintf("%d, %s", len(modules), strings.Join(names, " "))
-}
-
-// plantedFaults counts those that tests found when they were last tried.
-func plantedFaults(t *testing.T) string {
-	t.Helper()
-	killed, tried := 0, 0
-	for _, pkg := range explored {
-		f, err := readFates(pkg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		killed += f.killed
-		tried += f.tried()
-	}
-	return fmt.Sprintf("%s of %s found", grouped(killed), grouped(tried))
 }
 
 func licence(t *testing.T) string {

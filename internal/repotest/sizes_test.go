@@ -110,6 +110,20 @@ const cacheUse = `
 	}
 `
 
+// README.md has the bounds, in KB.
+func TestReadmeHasTheSizes(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| | the first type of values | each further type |\n|---|--:|--:|\n")
+	for _, s := range sizes {
+		name, pointers := strings.CutSuffix(s.structure, "OfPointers")
+		if pointers {
+			name += "[…, *V]"
+		}
+		fmt.Fprintf(&table, "| `%s` | %d | %d |\n", name, s.first/1000, s.further/1000)
+	}
+	pageHas(t, "README.md", "sizes", table.String())
+}
+
 // TestSizes builds programs with structures of no, one, two and five types of
 // values, and compares what each adds with its bound.
 func TestSizes(t *testing.T) {
