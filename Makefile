@@ -98,6 +98,10 @@ unit: ## unit tests, examples, fuzz seeds, gates
 .PHONY: race
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
+	@if command -v "$$($(GO) env CC)" >/dev/null; then $(MAKE) --no-print-directory raced; else echo 'left out: the race detector needs a C compiler'; fi
+
+.PHONY: raced
+raced:
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)' $(RACE)
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal ./cowchangeset/journal/reader
 
