@@ -51,7 +51,7 @@ func (g *log) drop() error {
 		if !idle {
 			return nil
 		}
-		if err := g.flush(); err != nil { // or the line that says that it was pruned might be lost, and the segment too
+		if err := g.syncLast(); err != nil { // or the line that says that it was pruned might be lost, and the segment too
 			return err
 		}
 		err := g.putAway(oldest.Name())

@@ -27,14 +27,14 @@ func (j *Journal[E]) Rotate(ctx context.Context) error {
 // the one before it is. So a segment without a header was damaged, and only the
 // last one can have been cut off.
 func (g *log) rotate() error {
-	if err := g.flush(); err != nil {
+	if err := g.syncLast(); err != nil {
 		return err
 	}
 	return g.begin()
 }
 
-// flush syncs the last segment, if anything was not synced, and checks it.
-func (g *log) flush() error {
+// syncLast syncs the last segment, if anything was not synced, and checks it.
+func (g *log) syncLast() error {
 	if err := g.put(nil, g.dirty); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 			return nil
 		case err == nil:
 			doubted = 0
-		case !dubious(err) || f.Fixed || !f.Waits && doubted == 1 || doubted == doubts:
+		case !dubious(err) || f.Unterminated || !f.Waits && doubted == 1 || doubted == doubts:
 			return err
 		default:
 			doubted++

@@ -156,7 +156,7 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(*chain.Changeset) bool
 		return err
 	}
 	last := &s.Files[len(s.Files)-1]
-	if last.Size = s.Size; s.Fixed { // but for its newline
+	if last.Size = s.Size; s.Unterminated { // but for its newline
 		last.Size--
 	}
 	list := s.State.List

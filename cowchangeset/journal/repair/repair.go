@@ -136,7 +136,7 @@ func repair(f folder.Gzip) (Repaired, error) {
 func (p *plan) replace(f folder.Gzip, name string) error {
 	fresh, was := name+chain.Unborn, aside(name, p.last, p.n)
 	keep, end := p.s.Size, p.lines
-	if p.s.Fixed {
+	if p.s.Unterminated {
 		keep, end = keep-1, append([]byte("\n"), end...)
 	}
 	err := write(f, fresh, name, keep, end)
@@ -240,7 +240,7 @@ func examine(f folder.Gzip) (p plan, err error) {
 	if p.s.Read == 0 {
 		return p, fmt.Errorf("journal: no repair: nothing would be left: %w", p.Damage)
 	}
-	if len(p.tail) > 0 && p.s.Torn > 0 && !p.s.Fixed {
+	if len(p.tail) > 0 && p.s.Torn > 0 && !p.s.Unterminated {
 		p.cut = true // no write was cut off there: others have followed
 	}
 	p.declare(files[0].Number)

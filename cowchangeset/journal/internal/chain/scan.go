@@ -31,10 +31,10 @@ type Scanner struct {
 	Whole   bool   // the lines before the next one were all read
 	tail    Digest // at the next header: as the segment before it ends, if that was skimmed
 
-	Size  int64 // of the lines so far, in the segment that is read
-	Torn  int64 // at the end: the bytes that are no line
-	Fixed bool  // at the end: they are a line, all but for the newline
-	Ended bool
+	Size         int64 // of the lines so far, in the segment that is read
+	Torn         int64 // at the end: the bytes that are no line
+	Unterminated bool  // at the end: they are a line, all but for the newline
+	Ended        bool
 }
 
 // Scan returns a scanner of segments. Its owner must close it.
@@ -201,10 +201,10 @@ func (s *Scanner) placeHeader(c *checked) (why string) {
 	if why := s.State.checkAdopted(l); why != "" {
 		return why
 	}
-	known := len(s.State.Holes)
+	before := len(s.State.Holes)
 	s.State.adopt(l)
-	for i := range s.State.Holes[known:] {
-		s.State.Holes[known+i].line = s.Number
+	for i := range s.State.Holes[before:] {
+		s.State.Holes[before+i].line = s.Number
 	}
 	return ""
 }
@@ -260,7 +260,7 @@ func (s *Scanner) complete(rest []byte) (*Line, error) {
 	s.blocks.check(c, rest[:n])
 	l, err := s.take(c)
 	if err == nil {
-		s.Torn, s.Fixed = int64(len(rest)-n), true
+		s.Torn, s.Unterminated = int64(len(rest)-n), true
 	}
 	return l, err
 }
@@ -343,7 +343,7 @@ func Identify(journal, wanted string) error {
 // Mend removes the torn tail of the last segment, and gives the last line the newline that
 // it lost.
 func (s *Scanner) Mend(f folder.File) error {
-	if s.Fixed {
+	if s.Unterminated {
 		if err := f.Truncate(s.Size - 1); err != nil {
 			return err
 		}

@@ -360,8 +360,8 @@ func (s *State) checkAdopted(l *Line) (why string) {
 	n, ids := l.Before-1, map[string]bool{}
 	for i := range l.changesets {
 		c := &l.changesets[i]
-		known := c.Ordinal == l.Ordinal && c.ID != l.ID || c.Ordinal+1 == l.Ordinal && c.ID != l.Previous
-		if c.Ordinal <= n || c.Ordinal > l.Ordinal || c.ID == "" || known || ids[c.ID] || c.to.before(c.From) || c.From.Segment == 0 || c.to.Segment >= l.Segment ||
+		contradicts := c.Ordinal == l.Ordinal && c.ID != l.ID || c.Ordinal+1 == l.Ordinal && c.ID != l.Previous
+		if c.Ordinal <= n || c.Ordinal > l.Ordinal || c.ID == "" || contradicts || ids[c.ID] || c.to.before(c.From) || c.From.Segment == 0 || c.to.Segment >= l.Segment ||
 			(c.aborted || c.applied > 0) && !c.sealed || c.Count == 0 && c.Last > 0 || c.Last >= MaxSeq {
 			return "no such checkpoint can be"
 		}
