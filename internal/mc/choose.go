@@ -17,6 +17,9 @@ const maxChoices = len(digits)
 // luck. It may be called by the body and by threads.
 func (m *M) Choose(n int) int { return Choose(n) }
 
+// startVerb is the verb of a step that does nothing.
+const startVerb = "start"
+
 // Choose is M.Choose for code that has no M; outside executions it returns 0.
 //
 //go:norace
@@ -32,7 +35,7 @@ func Choose(n int) int {
 		m.leave(m.cur)
 	}
 	if t := m.cur; t != nil && !t.started {
-		Step(&Op{Verb: "start"}) // what a thread chooses is part of its run
+		Step(&Op{Verb: startVerb}) // what a thread chooses is part of its run
 	}
 	m.settle()
 	s := step{thread: -1}
