@@ -44,6 +44,7 @@ func (t *thread) waitsFor() Waiting {
 // for those that may wait for what T0 holds. An execution ends when nobody can go on; then T0
 // does, and whoever waited for it, unexplored, so that their goroutines serve on.
 type stall struct {
+	first int // the thread that is T0 here: others may have been started before
 	after int // steps of T0
 	beats bool
 
@@ -66,7 +67,7 @@ func Stalling() bool { return active != nil && active.cfg.stall != nil }
 //
 //go:norace
 func (s *stall) stops(t *thread) bool {
-	if t.id != 0 || t.taken < s.after {
+	if t.id != s.first || t.taken < s.after {
 		return false
 	}
 	s.reached = true
@@ -76,7 +77,7 @@ func (s *stall) stops(t *thread) bool {
 // required reports whether t has to return.
 //
 //go:norace
-func (s *stall) required(t *thread) bool { return t.id != 0 || s.beats }
+func (s *stall) required(t *thread) bool { return t.id != s.first || s.beats }
 
 // narrow leaves those of the enabled threads that may come next where others beat T0: they run
 // one after the other, each without a pause, and T0 between any two of its steps lets as many
@@ -87,19 +88,20 @@ func (m *M) narrow(enabled uint64) uint64 {
 	if !m.cfg.stall.beats {
 		return enabled
 	}
-	bodies := uint64(1)<<len(m.cfg.stall.limit) - 1
+	first, n := m.cfg.stall.first, len(m.cfg.stall.limit)
+	bodies := (uint64(1)<<n - 1) << first
 	if enabled&bodies == 0 {
-		return enabled
+		return enabled & -enabled
 	}
 	enabled &= bodies
-	for _, t := range m.threads[1:len(m.cfg.stall.limit)] {
+	for _, t := range m.threads[first+1 : first+n] {
 		if t.finished || enabled>>t.id&1 == 0 {
 			continue
 		}
 		if t.taken > 0 {
 			return 1 << t.id
 		}
-		return enabled & (1 | 1<<t.id)
+		return enabled & (1<<first | 1<<t.id)
 	}
 	return enabled
 }
@@ -111,11 +113,12 @@ func (s *stall) count(m *M, t *thread) {
 	if t.verb != startVerb {
 		t.taken++
 	}
-	if t.id >= len(s.limit) {
+	i := t.id - s.first
+	if i < 0 || i >= len(s.limit) {
 		return
 	}
-	s.most[t.id] = max(s.most[t.id], t.taken)
-	if limit := s.limit[t.id]; limit >= 0 && t.taken > limit {
+	s.most[i] = max(s.most[i], t.taken)
+	if limit := s.limit[i]; limit >= 0 && t.taken > limit {
 		m.fail("T" + strconv.Itoa(t.id) + " takes more than " + strconv.Itoa(limit) + " steps")
 	}
 }
@@ -158,13 +161,14 @@ func (m *M) overtake() {
 //go:norace
 func (s *stall) stuck(m *M) {
 	for _, t := range m.threads {
-		if !t.started || t.finished || !s.required(t) || t.id >= len(s.may) {
+		i := t.id - s.first
+		if !t.started || t.finished || !s.required(t) || i < 0 || i >= len(s.may) {
 			continue
 		}
 		w := t.waitsFor()
-		if s.waited[t.id] |= w; s.may[t.id]&w == 0 {
-			m.fail("T" + strconv.Itoa(t.id) + " waits for ever, for " + w.String() + ": " + t.verb + "(). T0 was stopped after " +
-				strconv.Itoa(s.after) + " steps")
+		if s.waited[i] |= w; s.may[i]&w == 0 {
+			m.fail("T" + strconv.Itoa(t.id) + " waits for ever, for " + w.String() + ": " + t.verb + "(). T" +
+				strconv.Itoa(s.first) + " was stopped after " + strconv.Itoa(s.after) + " steps")
 		}
 	}
 }
