@@ -42,7 +42,11 @@ func Choose(n int) int {
 	if m.cur != nil {
 		s.thread = m.cur.id
 	}
-	v := m.branch(1<<n-1, true)
+	values := uint64(1)<<n - 1
+	if m.cfg.stall != nil && m.cfg.stall.beats {
+		values = 1 // it is about numbers of steps
+	}
+	v := m.branch(values, true)
 	m.trace = append(m.trace, s)
 	if m.recording {
 		m.notes = append(m.notes, note{text: fmt.Sprintf("Choose(%d) = %d", n, v), at: where()})
