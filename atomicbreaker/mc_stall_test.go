@@ -173,7 +173,7 @@ func TestProgress(t *testing.T) {
 				inGroup("Group.RecordFailure of another key", func(h *hall) { h.RecordFailure("b") }),
 			}},
 		mc.World[*hall]{Name: "absent keys", New: builtGroup(Config{Policy: Consecutive(2)}, false), Operations: []hallOp{
-			inGroup("Group.State", func(h *hall) { h.State("a") }).Bounded(99),
+			inGroup("Group.State", func(h *hall) { h.State("a") }).Bounded(4),
 			inGroup("Group.Allow", func(h *hall) { h.Allow("a") }).Free(),
 			inGroup("Group.RecordSuccess", func(h *hall) { h.RecordSuccess("a") }).Free(),
 			inGroup("GroupPermit.Success", func(h *hall) { h.permit().Success() }).Free(),
@@ -193,7 +193,7 @@ func TestProgress(t *testing.T) {
 			inGroup("Group.HalfOpen", func(h *hall) { h.HalfOpen("a") }).Waits(bucket),
 			inGroup("Group.ForceOpen", func(h *hall) { h.ForceOpen("a") }).Waits(bucket),
 			inGroup("Group.Disable", func(h *hall) { h.Disable("a") }).Waits(bucket),
-			inGroup("Group.Reset", func(h *hall) { h.Reset("a") }).Waits(bucket | mutex),
+			inGroup("Group.Reset", func(h *hall) { h.Reset("a") }).Waits(bucket),
 		}},
 		mc.World[*hall]{Name: "keys that come and go", New: builtGroup(Config{Policy: Consecutive(2)}, false), Operations: []hallOp{
 			inGroup("Group.State", func(h *hall) { h.State("a") }).Bounded(7),
