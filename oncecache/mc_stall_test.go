@@ -190,7 +190,7 @@ func TestProgress(t *testing.T) {
 		}},
 		mc.World[*floor]{Name: "leases of a value that goes", New: built(owning, 5, "a"), Operations: []floorOp{
 			a.get().Bounded(3),
-			a.acquire().Waits(bucket | mutex),
+			a.acquire().Waits(bucket | mutex | event),
 			releases,
 			discards.Waits(bucket),
 			a.delete().Waits(bucket | mutex),
@@ -218,7 +218,7 @@ func TestProgress(t *testing.T) {
 			a.get().Bounded(7),
 			a.peek().Bounded(5),
 			a.set().Waits(bucket | mutex),
-			a.getOrCreate().Bounded(99),
+			a.getOrCreate(),
 			on("time passes", func(f *floor) { mc.Pass(time.Hour) }),
 		}},
 		mc.World[*floor]{Name: "Close", New: built(owning, 5, "a"), Operations: []floorOp{
