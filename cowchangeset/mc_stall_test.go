@@ -29,10 +29,9 @@ var background = context.Background()
 func begun(changesets, entries int, c cowchangeset.Config[int], more ...func(f *floor)) func() *floor {
 	return func() *floor {
 		config := c
-		n := 0
-		config.NewID = func(context.Context) (string, error) { n++; return string(rune('a' + n)), nil }
+		var n mc.Tally
+		config.NewID = func(context.Context) (string, error) { n.Add(1); return string(rune('a' + n.Value())), nil }
 		f := &floor{Tracker: cowchangeset.MustNew(config)}
-		config.NewID = nil
 		for i := range changesets {
 			c, err := f.Start(background)
 			if err != nil {
