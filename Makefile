@@ -135,6 +135,10 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 		MC_LONG=$(LONG) $(GO) test -v -tags modelcheck -timeout 24h $$pkg | grep --line-buffered -E '^(mc:|ok|FAIL| *--- FAIL|panic:)'; \
 	done
 
+.PHONY: stalls
+stalls: ## stop a goroutine at each step of each operation, beside each other one and in threes, in many orders (long; not in make test)
+	MC_STALLS=all $(BIG_HEAP) $(GO) test -vet=off -v -count 1 -tags modelcheck -timeout 2h -run '^TestProgress$$' $(PUBLIC) ./atomicbreaker/retrybudget ./atomicbreaker/throttle
+
 .PHONY: scenes
 scenes: ## play all generated scenes: three operations on breakers, trackers, caches and registries of all pairs of settings (35 minutes; prints as it goes; SCENES_SEED=1: others)
 	SCENES=all $(GO) test -vet=off -timeout 24h -count 1 -v -run '^TestScenesInOrder$$' ./cowchangeset

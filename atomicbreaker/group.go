@@ -15,8 +15,9 @@ import (
 //
 // The zero Group has the default settings. Do not copy a Group after first use. All methods
 // may be called concurrently. Methods that are "lock-free or blocking" take the mutex of a
-// hash bucket when the key enters or leaves the group, and wait for the listener when the
-// state changes; else they are lock-free. They take effect by one CAS, or by one load if they
+// hash bucket when the key enters or leaves the group, and meanwhile one of the whole group
+// when a key leaves that was not always closed, or was reset; and they wait for the listener
+// when the state changes. Else they are lock-free. They take effect by one CAS, or by one load if they
 // change nothing.
 //
 // A key with an uncomparable value makes every method panic, as with Go's maps. A key that
@@ -294,7 +295,7 @@ func (g *group[K]) read(k K) (view, *cell[K]) {
 // leaves alone only a healthy key whose events are being delivered. The listener gets the
 // events at the end.
 //
-// ResetAll is blocking on one bucket's mutex at a time, and on the listener. It takes
+// ResetAll is blocking on a mutex of the group, on one bucket's at a time, and on the listener. It takes
 // effect for absent keys when it begins, and for others by one CAS each.
 func (g *Group[K]) ResetAll() {
 	st := g.state.Load()

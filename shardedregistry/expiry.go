@@ -91,19 +91,20 @@ func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) {
 func (x *expiry[K, V]) oversee(rt *root[K, V], k hkey[K], c *cell[K, V], old, rec *record[K, V]) {
 	switch {
 	case !rec.dead():
-		x.watch(rt, k, c, &rec.ext().lease)
+		l := &rec.ext().lease
+		x.watch(rt, k, c, l, l.until.Load())
 	case old != nil:
 		x.schedule(k).close(old.ext().lease.alarm)
 	}
 }
 
-// watch makes sure that a timer looks at c, the cell of k, when the deadline of l has come,
-// which its record has. It is called when the record, or the deadline, was stored.
+// watch makes sure that a timer looks at c, the cell of k, at a deadline that l, which its record
+// has, was given. It is called when the record, or the deadline, was stored. Another call of Renew
+// may have replaced the deadline since: it calls watch too, and nobody waits for it here.
 //
 // A timer first takes the cell out of its schedule, and then reads what the cell holds. So
 // if the cell is in the schedule here, the timer will find what was stored.
-func (x *expiry[K, V]) watch(rt *root[K, V], k hkey[K], c *cell[K, V], l *lease) {
-	until := l.until.Load()
+func (x *expiry[K, V]) watch(rt *root[K, V], k hkey[K], c *cell[K, V], l *lease, until int64) {
 	if until == expired || l.alarm.at.Load() <= until {
 		return
 	}
@@ -122,7 +123,7 @@ func (x *expiry[K, V]) expire(rt *root[K, V], c *cell[K, V]) {
 		l := &rec.ext().lease
 		until := l.until.Load()
 		if until > x.now() {
-			x.watch(rt, k, c, l)
+			x.watch(rt, k, c, l, until)
 			return
 		}
 		if until != expired && !l.until.CompareAndSwap(until, expired) {
@@ -207,7 +208,7 @@ func renew[K comparable, V any](t *target[K, V], version Version, ttl time.Durat
 		}
 		// LP(Renew): the deadline is stored.
 		if l.until.CompareAndSwap(old, until) {
-			x.watch(t.root, k, c, l)
+			x.watch(t.root, k, c, l, until)
 			return nil
 		}
 	}

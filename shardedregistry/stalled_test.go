@@ -640,3 +640,38 @@ func TestChangeAfterTheNotificationWasTaken(t *testing.T) {
 	}
 	w.Leave()
 }
+
+// A goroutine parks in the middle of a transaction, with its intent in one of the keys: all changes
+// of the key return on another goroutine.
+func TestParkedTransaction(t *testing.T) {
+	for name, verb := range verbs {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+		shardedregistry.SetHash(r, func(k string) uint64 { return uint64(k[0]) << 50 })
+		mustPut(t, r, "a", 1)
+		parked, goOn, returned := make(chan bool), make(chan bool), make(chan bool)
+		go func() {
+			defer close(returned)
+			rest := shardedregistry.GivenUp(r, "a", "b", 2)
+			close(parked)
+			<-goOn
+			rest()
+		}()
+		<-parked
+		within(t, func() {
+			if _, ok := r.Get("a"); !ok {
+				t.Errorf("beside %s: a is gone", name)
+			}
+			e, _ := r.Lookup("a")
+			if err := verb(r, "a", e.Version); err != nil && !errors.Is(err, shardedregistry.ErrConflict) {
+				t.Errorf("%s: %v", name, err)
+			}
+			mustPut(t, r, "a", 3)
+		})
+		close(goOn)
+		<-returned
+		wantValue(t, r, "a", 3)
+		if n := shardedregistry.Intents(r); n != 0 {
+			t.Errorf("beside %s: %d intents are left", name, n)
+		}
+	}
+}

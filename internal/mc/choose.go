@@ -17,6 +17,9 @@ const maxChoices = len(digits)
 // luck. It may be called by the body and by threads.
 func (m *M) Choose(n int) int { return Choose(n) }
 
+// startVerb is the verb of a step that does nothing.
+const startVerb = "start"
+
 // Choose is M.Choose for code that has no M; outside executions it returns 0.
 //
 //go:norace
@@ -32,14 +35,18 @@ func Choose(n int) int {
 		m.leave(m.cur)
 	}
 	if t := m.cur; t != nil && !t.started {
-		Step(&Op{Verb: "start"}) // what a thread chooses is part of its run
+		Step(&Op{Verb: startVerb}) // what a thread chooses is part of its run
 	}
 	m.settle()
 	s := step{thread: -1}
 	if m.cur != nil {
 		s.thread = m.cur.id
 	}
-	v := m.branch(1<<n-1, true)
+	values := uint64(1)<<n - 1
+	if m.cfg.stall != nil && m.cfg.stall.beats {
+		values = 1 // it is about numbers of steps
+	}
+	v := m.branch(values, true)
 	m.trace = append(m.trace, s)
 	if m.recording {
 		m.notes = append(m.notes, note{text: fmt.Sprintf("Choose(%d) = %d", n, v), at: where()})

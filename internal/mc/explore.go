@@ -54,6 +54,7 @@ type Config struct {
 	// fills it in.
 	Operations string
 
+	stall  *stall // stop a thread for ever; nil: do not
 	lines  *lines // count cache-line transfers; nil: do not
 	flaw   flaw
 	booked bool // somebody enters the result in the book

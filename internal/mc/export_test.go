@@ -13,3 +13,18 @@ var Flaws = map[string]func(*Config){
 	"forgets who started a thread": func(c *Config) { c.flaw = flawOrphan },
 	"starts threads after it all":  func(c *Config) { c.flaw = flawElder },
 }
+
+// Problems returns what is wrong with w.
+func (w World[T]) Problems() []string { return w.explore(false, false).problems }
+
+// Progress is what CheckProgress does about documentation.
+func Progress(dir string, covered map[string][]Promise, except map[string]string) ([]string, error) {
+	documented, err := documentedProgress(dir)
+	return uncovered(documented, covered, except), err
+}
+
+// Stalled returns cfg for executions in which T0 stops after so many steps, and nobody has to return.
+func Stalled(cfg Config, after int) Config {
+	cfg.stall = &stall{after: after}
+	return cfg
+}

@@ -88,6 +88,7 @@ type thread struct {
 	finished bool
 	returned bool   // so that its goroutine serves on
 	drawn    uint64 // numbers that Draw has returned
+	taken    int    // steps, while threads are stopped for ever
 }
 
 // Go adds a thread. It starts when the body has returned; up to its first step

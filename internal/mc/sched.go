@@ -152,6 +152,9 @@ func (m *M) record(t *thread) {
 	if m.recording {
 		m.notes = append(m.notes, note{text: t.verb + "()", at: t.at})
 	}
+	if m.cfg.stall != nil {
+		m.cfg.stall.count(m, t)
+	}
 }
 
 // extend makes the trace one step longer, and returns that step as it is: to
@@ -176,6 +179,11 @@ func (m *M) choose() *thread {
 		return nil // await goes on
 	}
 	enabled, left := m.enabled()
+	if enabled == 0 && m.cfg.stall != nil {
+		m.overtake()
+		m.cfg.stall.stuck(m)
+		return nil
+	}
 	if !left {
 		return nil
 	}
@@ -186,6 +194,9 @@ func (m *M) choose() *thread {
 	if m.steps++; m.steps > m.cfg.MaxSteps {
 		m.fail("livelock: more steps than Config.MaxSteps")
 		return nil
+	}
+	if m.cfg.stall != nil {
+		enabled = m.narrow(enabled)
 	}
 	return m.threads[m.branch(enabled, false)]
 }
@@ -199,12 +210,16 @@ func (m *M) enabled() (set uint64, left bool) {
 		if !t.started || t.finished {
 			continue
 		}
-		left = true
+		if s := m.cfg.stall; s == nil || m.phase != running || s.required(t) {
+			left = true
+		} else if s.stops(t) {
+			continue
+		}
 		if t.next.enabled() {
 			set |= 1 << t.id
 		}
 	}
-	return set, left
+	return set, left || set != 0
 }
 
 // execute runs the body once.
@@ -248,6 +263,9 @@ func (m *M) run(body func(*M)) {
 	m.cur, m.phase = nil, done
 	m.longest = max(m.longest, m.steps)
 	m.returned.Load()
+	if m.cfg.stall != nil && m.failure == "" {
+		m.resume()
+	}
 	if m.final != nil && m.failure == "" {
 		m.final()
 		m.await(nil)

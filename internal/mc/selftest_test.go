@@ -83,6 +83,31 @@ func TestReductionIsSound(t *testing.T) {
 	}
 }
 
+// The same where a thread stops for ever.
+func TestReductionIsSoundWithStalls(t *testing.T) {
+	compared, all, reduced := 0, 0, 0
+	for seed := range programs(60) {
+		p := palettes[seed%uint64(len(palettes))]
+		program := p.truthOf(seed).program
+		for after := range 4 {
+			want, a := outcomes(mc.Stalled(bruteForce, after), p.actions, program)
+			if !a.Complete {
+				continue // too large
+			}
+			got, b := outcomes(mc.Stalled(mc.Config{}, after), p.actions, program)
+			if a.Failure != "" || b.Failure != "" || !b.Complete || !maps.Equal(got, want) {
+				t.Errorf("seed %d after %d: %v\nbrute force: %v %q %s\nreduced: %v %q %s", seed, after, program,
+					a, a.Failure, sorted(want), b, b.Failure, sorted(got))
+			}
+			compared, all, reduced = compared+1, all+a.Schedules, reduced+b.Schedules
+		}
+	}
+	t.Logf("%d stalls: brute force %d executions, reduced %d", compared, all, reduced)
+	if compared < 50 && !underRace {
+		t.Errorf("only %d stalls were small enough", compared)
+	}
+}
+
 // The reduction finds a deadlock exactly where brute force does.
 func TestReductionFindsDeadlocks(t *testing.T) {
 	good, bad := 0, 0

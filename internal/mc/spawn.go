@@ -40,6 +40,9 @@ func Go(fn func()) {
 	if m.phase == leaving {
 		m.leave(m.cur)
 	}
+	if m.cfg.stall != nil && m.cur != nil {
+		Step(&Op{Verb: "go"}) // a thread may be stopped before it starts another
+	}
 	if m.phase != running {
 		m.launch(m.add(fn))
 		return

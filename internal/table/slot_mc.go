@@ -9,6 +9,34 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
+// chainMutex is the mutex of the bucket that all keys share where threads are stopped for ever, so
+// that whoever holds it is in the way of as many as it can be. The real tables have many; that
+// of a table in which keys do not collide is in nobody's way.
+type chainMutex struct{ held int32 }
+
+// lock is a step, if any, that is enabled while nobody holds the mutex.
+func (b *chainMutex) lock() {
+	if mc.Stalling() {
+		b.step("lock bucket", true)
+		mc.Set(&b.held, 1)
+	}
+}
+
+// unlock is a step, if any.
+func (b *chainMutex) unlock() {
+	if mc.Stalling() {
+		b.step("unlock bucket", false)
+		mc.Set(&b.held, 0)
+	}
+}
+
+// Safety: the address only names the word to the model.
+func (b *chainMutex) step(verb string, blocks bool) {
+	mc.Step(&mc.Op{
+		Verb: verb, On: mc.Access{Addr: unsafe.Pointer(b), Mode: mc.Write}, Gate: &b.held, Blocks: blocks,
+	})
+}
+
 // In a modelled execution one thread at a time runs, and the race detector
 // must not see how: functions that touch what the table shares are norace.
 // Elsewhere Table.mu keeps them apart.
@@ -118,6 +146,18 @@ func (s *slot[K, E]) step(t *Table[K, E], verb string, blocks bool) {
 func (s *slot[K, E]) replace(t *Table[K, E], verb string, eager bool, e *E, wants func(now *E) bool) (now *E, replaced bool) {
 	if !eager {
 		defer mc.Count(mc.TableRead)
+	}
+	if mc.Stalling() {
+		if !eager {
+			if s.step(t, verb, false); !wants(s.val.Load()) {
+				mc.Did(mc.Read, mc.None)
+				return s.val.Load(), false
+			}
+			mc.Did(mc.Read, mc.None)
+			eager = true
+		}
+		t.bucket.lock()
+		defer t.bucket.unlock()
 	}
 	for blocks := eager; ; blocks = true {
 		s.step(t, verb, blocks)

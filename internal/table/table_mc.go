@@ -20,10 +20,14 @@ import (
 // the keys of a bucket, so code that is right here must not depend on more.
 //
 // Load, and the operations that find nothing to do, never wait.
+//
+// Where threads are stopped for ever, the real mutex matters: see chainMutex.
 type Table[K comparable, E any] struct {
 	hash  Hash[K]
 	mu    sync.Mutex // guards what follows outside modelled executions
 	index [64][]*slot[K, E]
+
+	bucket chainMutex
 
 	present int // keys with a value
 
@@ -96,6 +100,7 @@ func (t *Table[K, E]) CompareAndDelete(k K, old *E) (deleted bool) {
 // Compute writes the key's word in one step if f takes none.
 func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 	s := t.slot(k)
+	t.bucket.lock()
 	s.step(t, "Compute", true)
 	mc.Count(mc.TableWrite)
 	s.mu.Lock()
@@ -111,6 +116,7 @@ func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 	}
 	mc.Set(&s.held, 0)
 	s.mu.Unlock()
+	t.bucket.unlock()
 	mc.Note(func() string { return fmt.Sprintf("Compute(%v, %s → %s)", k, label(now), label(e)) })
 	return e
 }
@@ -121,6 +127,8 @@ func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 // function when it starts: it waits for those.
 func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 	return func(yield func(K, *E) bool) {
+		t.bucket.lock()
+		t.bucket.unlock()
 		slots := t.keys("All")
 		coming := t.coming()
 		started := make([]*E, len(slots))
