@@ -38,10 +38,16 @@ func undo(f folder.Gzip) error {
 	if len(files) == 0 {
 		return chain.ErrNoSegments
 	}
-	// The last segment is sound, however damaged the others are: as when an Undo was
-	// interrupted, or a Repair that was called again.
-	s, err := chain.Survey(context.Background(), f, files[len(files)-1:], false)
-	if corrupt := new(journal.CorruptError); err != nil && !(errors.As(err, &corrupt) && corrupt.File != files[len(files)-1].Name()) {
+	s, err := chain.Survey(context.Background(), f, files, false)
+	if corrupt := new(journal.CorruptError); errors.As(err, &corrupt) {
+		// An Undo may have been interrupted, or a Repair that was called again: then the last
+		// segment is sound, and says of others that they are missing.
+		last := files[len(files)-1:]
+		if s, err = chain.Survey(context.Background(), f, last, false); errors.As(err, &corrupt) && corrupt.File != last[0].Name() {
+			err = nil
+		}
+	}
+	if err != nil {
 		return err
 	}
 	n := repairs(strange, s.Last())

@@ -175,3 +175,20 @@ func TestUndoOfInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// The last segment may have nothing but a header, and that no newline: then it is sound all
+// the same.
+func TestUndoBehindAHeaderWithoutANewline(t *testing.T) {
+	m, _ := three(t)
+	j := on(t, m)
+	must(t, j.Rotate(background))
+	must(t, j.Close())
+	m.Put(4, m.Segment(4).Data[:len(m.Segment(4).Data)-1])
+	m.Put(5, nil)
+	bad := m.Clone()
+	must(t, journaltest.ErrorOf(repair.RepairOn(m)))
+	must(t, repair.UndoOn(m))
+	if name := unlike(m, bad); name != "" {
+		t.Errorf("Undo has not restored %s", name)
+	}
+}
