@@ -238,3 +238,44 @@ func TestCompressOnDisk(t *testing.T) {
 	must(t, start("next", 5, "D").Call(again))
 	must(t, again.Close())
 }
+
+// A context that panics, at whatever question, leaves no file open and nothing locked.
+func TestCompressWithAContextThatPanics(t *testing.T) {
+	m, states := three(t)
+	for n := 0; ; n++ {
+		c := m.Clone()
+		j := on(t, c)
+		open := c.Opened
+		ctx := &panicking{Context: background, left: n}
+		thrown := func() (thrown any) {
+			defer func() { thrown = recover() }()
+			must(t, j.Compress(ctx))
+			return nil
+		}()
+		if c.Opened != open {
+			t.Fatalf("question %d: %d files are open", n, c.Opened-open)
+		}
+		must(t, j.Compress(background))
+		equal(t, load(t, j), states[len(states)-1])
+		must(t, j.Prune(background, 2))
+		must(t, j.Close())
+		if thrown == nil {
+			if n < 5 {
+				t.Errorf("%d questions", n)
+			}
+			return
+		}
+	}
+}
+
+type panicking struct {
+	context.Context
+	left int
+}
+
+func (p *panicking) Err() error {
+	if p.left--; p.left < 0 {
+		panic("context")
+	}
+	return nil
+}

@@ -171,6 +171,7 @@ func (g Gzip) Compress(name string, stop func() error) error {
 	if err != nil {
 		return err
 	}
+	defer f.Close() // also if stop panics
 	size, err := f.Size()
 	to := name + Unborn + zipped
 	if err == nil {
@@ -229,6 +230,7 @@ func (g Gzip) make(name, like string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	defer f.Close() // also if write panics
 	w := bufio.NewWriterSize(f, block)
 	if err = write(w); err == nil {
 		err = w.Flush()
@@ -248,8 +250,8 @@ func (g Gzip) compare(name string, text io.Reader) error {
 	if err != nil {
 		return err
 	}
-	z, err := gzip.NewReader(bufio.NewReaderSize(&part{f, 0}, block))
 	defer f.Close()
+	z, err := gzip.NewReader(bufio.NewReaderSize(&part{f, 0}, block))
 	if err != nil {
 		return err
 	}
