@@ -15,8 +15,8 @@ import (
 // the disk, so that a crash, or a context that ends, leaves one or the other. No segment is
 // dropped meanwhile: the next Prune or rotation does that. Compress panics if ctx is nil.
 //
-// Call it now and then, in a goroutine of its own: it takes seconds for each segment, and
-// calls of other methods go on.
+// Call it now and then, in a goroutine of its own: it takes a second or two for 32 MiB,
+// and calls of other methods go on.
 //
 // Compress is blocking: it waits for the disk, and for another Compress. It takes effect
 // for each segment when that is removed.
