@@ -1,9 +1,17 @@
 package bench
 
 import (
+	"flag"
 	"testing"
 
+	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/internal/leak"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() != "" {
+		load.TouchHeap()
+	}
+	leak.Main(m)
+}

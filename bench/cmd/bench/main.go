@@ -44,6 +44,7 @@ type options struct {
 	from     string
 	baseline string
 	quick    bool
+	readme   string
 	tables   bool
 	plan     runner.Plan
 }
@@ -75,6 +76,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "", "`folder` for the raw file and report.html (default bench/results, or a folder in it)")
 	flags.StringVar(&o.from, "from", "", "make the report of this raw `file` and run nothing")
 	flags.StringVar(&o.baseline, "baseline", report.Baseline, "`implementation` that speed-ups are plotted against")
+	flags.StringVar(&o.readme, "readme", "", "replace what stands between the bench marks of this Markdown `file`, and the pictures in docs beside it")
 	flags.BoolVar(&o.quick, "quick", false, "a first impression: the headline cases only, or what -bench selects without big parameters")
 	flags.BoolVar(&o.tables, "tables", false, "print benchstat's tables too")
 	flags.StringVar(&o.plan.Bench, "bench", ".", "run benchmarks that match `regexp`, as go test does")
@@ -82,7 +84,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&cpus, "cpu", "", "comma-separated `list` of GOMAXPROCS values (default 1,2 and all)")
 	flags.IntVar(&o.plan.Rounds, "rounds", 10, "samples of each benchmark, at least 6")
 	flags.DurationVar(&o.plan.BenchTime, "benchtime", 0, "length of one sample (default: what fits the budget)")
-	flags.DurationVar(&o.plan.Budget, "budget", 270*time.Second, "time for all until the last round, of which there are at least 6; what is too costly for it is left out")
+	flags.DurationVar(&o.plan.Budget, "budget", 310*time.Second, "time for all until the last round, of which there are at least 6; what is too costly for it is left out")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -142,15 +144,12 @@ const lookAround = 500 * time.Millisecond
 // measure runs the benchmarks and returns the path of the raw file.
 func measure(ctx context.Context, o options, args []string, stderr io.Writer) (string, error) {
 	began := time.Now()
-	machine := runner.WatchMachine()
-	defer machine.Stop()
-	fmt.Fprintln(stderr, "bench: looking how busy the machine is")
-	select {
-	case <-time.After(lookAround):
-	case <-ctx.Done():
+	fmt.Fprintln(stderr, "bench: looking at the machine")
+	before, known := runner.Queue(ctx, lookAround)
+	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	before, known := machine.Take()
+	state := runner.State()
 	fmt.Fprintf(stderr, "bench: building %s\n", o.pkg)
 	b, err := runner.Build(ctx, o.pkg)
 	if err != nil {
@@ -169,15 +168,19 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 	defer f.Close()
 	header := func(c *runner.Calibration) error {
 		command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
-		if err := runner.WriteHeader(ctx, f, b, c, o.plan, command, now); err != nil || !known {
+		if err := runner.WriteHeader(ctx, f, b, c, o.plan, command, now); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(f, "queue-before: %.1f\n\n", before)
+		if known {
+			fmt.Fprintf(f, "queue-before: %.1f\n", before)
+		}
+		_, err := fmt.Fprintf(f, "state: %s\n\n", state)
 		return err
 	}
 	measured := 0
+	others := runner.WatchOthers()
 	for _, part := range parts(o) {
-		err := part.measure(ctx, b, machine.Noted(f), stderr, began, header)
+		err := part.measure(ctx, b, others.Noted(f), stderr, began, header)
 		switch {
 		case errors.Is(err, runner.ErrNone):
 			continue
@@ -227,17 +230,36 @@ func publish(ctx context.Context, o options, raw string, stdout io.Writer) error
 	if err != nil || !r.HasBaseline() {
 		return err
 	}
-	pictures := map[string]func(io.Writer, report.Theme) error{"speed": r.WritePicture}
-	if r.HasTail() {
-		pictures["tail"] = r.WriteTail
+	if err := pictures(r, o.out, stdout); err != nil || o.readme == "" {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(pictures)) {
+	page, err := os.ReadFile(o.readme)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	replaced, err := r.ReplaceReadme(string(page))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.readme, []byte(replaced), 0o666); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return pictures(r, filepath.Join(filepath.Dir(o.readme), "docs"), stdout)
+}
+
+// pictures draws what there is into a folder.
+func pictures(r *report.Report, folder string, stdout io.Writer) error {
+	all := map[string]func(io.Writer, report.Theme) error{"speed": r.WritePicture}
+	if r.HasTail() {
+		all["tail"] = r.WriteTail
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for paper, theme := range map[string]report.Theme{"light": report.Light, "dark": report.Dark} {
-			if err := create(filepath.Join(o.out, name+"-"+paper+".svg"), func(w io.Writer) error { return pictures[name](w, theme) }); err != nil {
+			if err := create(filepath.Join(folder, name+"-"+paper+".svg"), func(w io.Writer) error { return all[name](w, theme) }); err != nil {
 				return err
 			}
 		}
-		if _, err := fmt.Fprintf(stdout, "picture      %s, %s-dark.svg\n", filepath.Join(o.out, name+"-light.svg"), name); err != nil {
+		if _, err := fmt.Fprintf(stdout, "picture      %s, %s-dark.svg\n", filepath.Join(folder, name+"-light.svg"), name); err != nil {
 			return err
 		}
 	}

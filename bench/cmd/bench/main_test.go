@@ -23,7 +23,7 @@ func TestParse_Defaults(t *testing.T) {
 	require.Equal(t, "bench/results", o.out)
 	require.Equal(t, "mutex", o.baseline)
 	require.Equal(t, 10, o.plan.Rounds)
-	require.Equal(t, 270*time.Second, o.plan.Budget)
+	require.Equal(t, 310*time.Second, o.plan.Budget)
 	require.Empty(t, o.plan.Skip)
 }
 

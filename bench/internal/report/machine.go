@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Machine is how busy the machine was: how many threads wanted a processor, and
-// how long a fixed piece of work took.
+// Machine is how busy the machine was: how many threads wanted a processor before,
+// how many processors others took, and how long a fixed piece of work took.
 type Machine struct {
 	CPUs   int
 	Before float64   // threads before the run; 0 if not known
-	Queue  []float64 // threads in each round, ours among them
+	Others []float64 // processors in each round
 	Probe  []time.Duration
 }
 
@@ -24,9 +24,9 @@ func (m *Machine) add(line string) {
 		switch key {
 		case "cpus":
 			m.CPUs, _ = strconv.Atoi(value)
-		case "queue":
-			if q, err := strconv.ParseFloat(value, 64); err == nil {
-				m.Queue = append(m.Queue, q)
+		case "others":
+			if taken, err := strconv.ParseFloat(value, 64); err == nil {
+				m.Others = append(m.Others, taken)
 			}
 		case "probe":
 			if d, err := time.ParseDuration(value); err == nil && d > 0 {
@@ -37,9 +37,9 @@ func (m *Machine) add(line string) {
 }
 
 const (
-	// crowded is how many threads more than processors make a machine busy: ours
-	// take all of them, and the system now and then one.
-	crowded = 0.5
+	// crowded is how many processors others may take, on average: an idle machine's
+	// system takes a tenth.
+	crowded = 0.25
 	// drifted is how much longer than its shortest time the probe may take.
 	drifted = 1.25
 )
@@ -51,15 +51,9 @@ func (m *Machine) Busy() string {
 	if m.CPUs > 0 && m.Before > float64(m.CPUs) {
 		signs = append(signs, fmt.Sprintf("%.1f threads wanted its %s before the run began", m.Before, processors(m.CPUs)))
 	}
-	if m.CPUs > 0 && len(m.Queue) > 0 {
-		sum := 0.0
-		for _, q := range m.Queue {
-			sum += q
-		}
-		if mean := sum / float64(len(m.Queue)); mean > float64(m.CPUs)+crowded {
-			signs = append(signs, fmt.Sprintf("%.1f threads wanted its %s during the run, up to %.1f in a round",
-				mean, processors(m.CPUs), slices.Max(m.Queue)))
-		}
+	if mean := m.others(); mean > crowded {
+		signs = append(signs, fmt.Sprintf("others took %.1f of its %s during the run, up to %.1f in a round",
+			mean, processors(m.CPUs), slices.Max(m.Others)))
 	}
 	if len(m.Probe) > 0 {
 		if drift := float64(slices.Max(m.Probe)) / float64(slices.Min(m.Probe)); drift > drifted {
@@ -72,6 +66,15 @@ func (m *Machine) Busy() string {
 	return "This machine was busy: " + strings.Join(signs, "; ") + ". Times are too long and intervals wide; the longest waits are" +
 		" those for a processor. Implementations were measured in turns, so that they can be compared with each other, and with no" +
 		" other run. Run again on a quieter machine before you decide."
+}
+
+// others returns how many processors others took in a round, on average.
+func (m *Machine) others() float64 {
+	sum := 0.0
+	for _, taken := range m.Others {
+		sum += taken
+	}
+	return sum / float64(max(len(m.Others), 1))
 }
 
 func processors(n int) string {

@@ -76,11 +76,11 @@ func TestBusy(t *testing.T) {
 		return r.Machine.Busy()
 	}
 	require.Empty(t, machine("", "goos: linux"), "not known")
-	require.Empty(t, machine("queue-before: 1.0", "machine: cpus=2 queue=2.1 probe=10ms", "machine: cpus=2 queue=2.3 probe=11ms"))
-	require.Contains(t, machine("queue-before: 5.2", "machine: cpus=2 queue=2.0 probe=10ms"),
+	require.Empty(t, machine("queue-before: 1.0", "machine: cpus=2 others=0.10 probe=10ms", "machine: cpus=2 others=0.30 probe=11ms"))
+	require.Contains(t, machine("queue-before: 5.2", "machine: cpus=2 others=0.05 probe=10ms"),
 		"This machine was busy: 5.2 threads wanted its 2 processors before the run began.")
-	require.Contains(t, machine("", "machine: cpus=1 queue=2.0 probe=10ms", "machine: cpus=1 queue=4.0 probe=20ms"),
-		"busy: 3.0 threads wanted its 1 processor during the run, up to 4.0 in a round; a fixed piece of work took up to 2.0 times its shortest time.")
+	require.Contains(t, machine("", "machine: cpus=1 others=0.20 probe=10ms", "machine: cpus=1 others=0.60 probe=20ms"),
+		"busy: others took 0.4 of its 1 processor during the run, up to 0.6 in a round; a fixed piece of work took up to 2.0 times its shortest time.")
 }
 
 func TestWriteText_BeginsWithABusyMachine(t *testing.T) {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 	"time"
 
@@ -16,27 +17,48 @@ func TestParseRunnable(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestMachine_NotesEachRound(t *testing.T) {
-	m := WatchMachine()
-	defer m.Stop()
+func TestParseTicks(t *testing.T) {
+	const all = "cpu 100 1 50 1000 20 2 3 7 40 0\ncpu0 1 2 3\n"
+	const self = "12 (a (strange) name) S 1 2 3 4 5 6 7 8 9 10 60 20 30 5 20 0 9\n"
+	got, ok := parseTicks(all, self)
+	require.True(t, ok)
+	require.Equal(t, ticks{all: 1183, busy: 163, ours: 115}, got, "a guest's 40 are in the first 100")
+	for _, bad := range [][2]string{{"", self}, {"intr 1 2 3 4 5 6 7 8\n", self}, {all, ""}, {all, "12 (x) S 1\n"}, {"cpu a 1 50 1000 20 2 3 7\n", self}} {
+		_, ok := parseTicks(bad[0], bad[1])
+		require.False(t, ok, "%q", bad)
+	}
+}
+
+func TestQueue(t *testing.T) {
+	threads, known := Queue(t.Context(), 2*queueEvery)
+	require.Equal(t, runtime.GOOS == "linux", known)
+	require.GreaterOrEqual(t, threads, 0.0)
+}
+
+func TestOthers_NoteEachRound(t *testing.T) {
+	o := WatchOthers()
 	var w bytes.Buffer
-	noted := m.Noted(&w)
+	noted := o.Noted(&w)
 	for range 2 {
 		n, err := noted.Write([]byte("BenchmarkX 1 2 ns/op\n"))
 		require.NoError(t, err)
 		require.Equal(t, 21, n)
 	}
-	require.Regexp(t, `^(machine: cpus=\d+( queue=\d+\.\d)? probe=[\d.]+m?s\n\nBenchmarkX 1 2 ns/op\n){2}$`, w.String())
+	require.Regexp(t, `^(machine: cpus=\d+( others=\d+\.\d\d)? probe=[\d.]+m?s\n\nBenchmarkX 1 2 ns/op\n){2}$`, w.String())
 }
 
-func TestMachine_TakesWhatCameSince(t *testing.T) {
-	if _, ok := runnable(); !ok {
+func TestOthers_LeavesOutWhatIsOurs(t *testing.T) {
+	before, ok := readTicks()
+	if !ok {
 		t.Skip("the system does not say")
 	}
-	m := WatchMachine()
-	defer m.Stop()
-	require.Eventually(t, func() bool { _, known := m.Take(); return known }, 10*time.Second, queueEvery)
-	m.Take()
-	_, known := m.Take()
-	require.False(t, known, "nothing was read since")
+	require.Eventually(t, func() bool {
+		probe()
+		now, _ := readTicks()
+		return now.ours > before.ours
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestState(t *testing.T) {
+	require.Regexp(t, `^clock read \d+ns, memory read [\d.]+(ns|µs), first use of a page [\d.]+(ns|µs|ms)$`, State())
 }

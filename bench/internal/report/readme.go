@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/latchfree/latchfree/bench/internal/headline"
+)
+
+// The marks between which ReplaceReadme writes.
+const (
+	readmeBegin = "<!-- bench -->\n"
+	readmeEnd   = "<!-- /bench -->\n"
+)
+
+// ReplaceReadme returns a Markdown page with what WriteReadme writes between its marks.
+func (r *Report) ReplaceReadme(page string) (string, error) {
+	before, rest, begins := strings.Cut(page, readmeBegin)
+	_, after, ends := strings.Cut(rest, readmeEnd)
+	if !begins || !ends {
+		return "", fmt.Errorf("bench: the page has no %q and %q after it", strings.TrimSpace(readmeBegin), strings.TrimSpace(readmeEnd))
+	}
+	var block bytes.Buffer
+	if err := r.WriteReadme(&block); err != nil {
+		return "", err
+	}
+	return before + readmeBegin + block.String() + readmeEnd + after, nil
+}
+
+// WriteReadme writes, in Markdown, where and when this was measured, the headline
+// cases beside the baseline, and what was lost.
+func (r *Report) WriteReadme(w io.Writer) error {
+	if !r.HasBaseline() {
+		return errors.New("bench: nothing was compared with " + r.Baseline)
+	}
+	var b strings.Builder
+	if busy := r.Machine.Busy(); busy != "" {
+		fmt.Fprintf(&b, "**%s**\n\n", busy)
+	}
+	fmt.Fprintf(&b, "One run of `%s`: %s; Go %s, commit %s, %s; %s", strings.Replace(r.Get("command"), "go run ./bench/cmd/bench", "make bench", 1),
+		r.Get("host"), r.Get("go"), r.Get("commit"), strings.TrimSuffix(r.Get("date"), "Z"), r.Get("state"))
+	if len(r.Machine.Others) > 0 {
+		fmt.Fprintf(&b, "; others took %.2f processors", r.Machine.others())
+	}
+	b.WriteString(".\n")
+	r.readmeLatency(&b)
+	r.readmeSpeed(&b)
+	r.readmeLosses(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// readmeQuantiles are p50, p99, p99.9 and the longest.
+var readmeQuantiles = []int{0, 2, 3, 5}
+
+func (r *Report) readmeLatency(b *strings.Builder) {
+	var cases []Headline
+	for _, h := range r.Headlines() {
+		if h.Latency != nil && h.Latency.Row(Subject) != nil && h.Latency.Row(r.Baseline) != nil {
+			cases = append(cases, h)
+		}
+	}
+	if len(cases) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nTime of one operation, on %s; in brackets what cannot be told from doing nothing:\n\n| | |", CPUs(cases[0].Latency.CPU))
+	for _, q := range readmeQuantiles {
+		fmt.Fprintf(b, " %s |", strings.Replace(Quantiles[q].Name, "max", "longest", 1))
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("--:|", len(readmeQuantiles)) + "\n")
+	for _, h := range cases {
+		says := " " + h.Says
+		for _, impl := range []string{Subject, r.Baseline} {
+			fmt.Fprintf(b, "|%s | %s |", says, impl)
+			row := h.Latency.Row(impl)
+			for _, q := range readmeQuantiles {
+				switch m := row.Times[q]; {
+				case !m.Known():
+					b.WriteString(" – |")
+				case row.NoisyAt(q):
+					b.WriteString(" " + TooNoisy + " |")
+				case h.Latency.AtFloor(row, q):
+					fmt.Fprintf(b, " (%s) |", Duration(m.Center))
+				default:
+					fmt.Fprintf(b, " %s |", Duration(m.Center))
+				}
+			}
+			b.WriteString("\n")
+			says = ""
+		}
+	}
+}
+
+func (r *Report) readmeSpeed(b *strings.Builder) {
+	cpus := slices.Sorted(slices.Values(r.CPUs))
+	b.WriteString("\nTime per operation:\n\n| |")
+	for _, cpu := range cpus {
+		fmt.Fprintf(b, " %s, %s | %s | |", CPUs(cpu), r.Baseline, Subject)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|--:|--:|", len(cpus)) + "\n")
+	for _, h := range headline.Speed {
+		cells := ""
+		for _, cpu := range cpus {
+			cells += speedCells(r.headline(h, cpu), r.Baseline)
+		}
+		if cells != strings.Repeat(notMeasured, len(cpus)) {
+			fmt.Fprintf(b, "| %s |%s\n", h.Says, cells)
+		}
+	}
+}
+
+// headline returns the case at one number of CPUs, or nil.
+func (r *Report) headline(h headline.Case, cpu int) *Case {
+	for _, measured := range r.Headlines() {
+		if measured.Name == h.Name && measured.Speed != nil && measured.Speed.CPU == cpu {
+			return measured.Speed
+		}
+	}
+	return nil
+}
+
+const notMeasured = " – | – | |"
+
+// speedCells formats the baseline's time, ours, and the speed-up.
+func speedCells(c *Case, baseline string) string {
+	if c == nil || c.Row(Subject) == nil || c.Row(baseline) == nil {
+		return notMeasured
+	}
+	ours, other := c.Row(Subject), c.Row(baseline)
+	if ours.Noisy() || other.Noisy() {
+		return " " + TooNoisy + " | " + TooNoisy + " | |"
+	}
+	return fmt.Sprintf(" %s | %s | %s |", Duration(other.Time.Center), Duration(ours.Time.Center), Times(Speedup(ours, other).Center))
+}
+
+// lost is what an operation loses, from the least to the most at one number of CPUs.
+type lost struct{ least, most float64 }
+
+func (l *lost) add(slower float64) {
+	if l.most == 0 {
+		l.least = slower
+	}
+	l.least, l.most = min(l.least, slower), max(l.most, slower)
+}
+
+func (l *lost) String() string {
+	switch {
+	case l == nil:
+		return ""
+	case Times(l.least) == Times(l.most):
+		return Times(l.most)
+	}
+	return strings.TrimSuffix(Times(l.least), "×") + " to " + Times(l.most)
+}
+
+// readmeLosses lists what is slower than another way to do the same, by operation.
+func (r *Report) readmeLosses(b *strings.Builder) {
+	type row struct {
+		name string
+		at   map[int]*lost
+	}
+	var rows []*row
+	alone := 0 // at one CPU
+	for _, c := range r.Losses() {
+		if c.Case.CPU == 1 {
+			alone++
+		}
+		if reasons[0].match(c) {
+			continue // against less
+		}
+		structure, title := split(c.Op.Name)
+		name := strings.ToLower(structure) + ": " + title
+		i := slices.IndexFunc(rows, func(r *row) bool { return r.name == name })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, &row{name, make(map[int]*lost)})
+		}
+		at := rows[i].at
+		if at[c.Case.CPU] == nil {
+			at[c.Case.CPU] = new(lost)
+		}
+		at[c.Case.CPU].add(1 / c.Ratio.Center)
+	}
+	fmt.Fprintf(b, "\n### Where we lose\n\n%d of %d comparisons, %d of them on one CPU. How many times as long it takes as the locked code:\n\n",
+		len(r.Losses()), len(r.Comparisons()), alone)
+	cpus := slices.Sorted(slices.Values(r.CPUs))
+	b.WriteString("| |")
+	for _, cpu := range cpus {
+		fmt.Fprintf(b, " %s |", CPUs(cpu))
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|", len(cpus)) + "\n")
+	slices.SortStableFunc(rows, func(a, b *row) int { return cmp.Compare(a.name, b.name) })
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |", row.name)
+		for _, cpu := range cpus {
+			fmt.Fprintf(b, " %s |", row.at[cpu])
+		}
+		b.WriteString("\n")
+	}
+}
