@@ -28,7 +28,7 @@ func BenchmarkTrackerCut(b *testing.B) {
 		impl string
 		make func() recorder
 	}{"copy", func() recorder { return new(copyTracker) }})
-	for _, entries := range []int{10, 10_000_000} {
+	for _, entries := range []int{10, 100_000} {
 		for _, impl := range impls {
 			var r recorder // made once, however often the function runs
 			b.Run(fmt.Sprintf("entries=%d/impl=%s", entries, impl.impl), func(b *testing.B) {

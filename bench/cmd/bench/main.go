@@ -18,7 +18,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +32,9 @@ import (
 // big matches parameters of 10,000 and more, whose preparation would take
 // most of a quick run.
 const big = `=(\d{5,}|\d{2,}k|\d+M)$`
+
+// fewer matches the implementations that a quick run leaves out: all but locks.
+const fewer = `^impl=(atomics|copy|list|oncevalues|report|syncmap|xsync)$`
 
 // quickRounds, of headline cases, is the least with which the highest and the lowest sample lie outside
 // of the median's interval. The budget may end a run sooner.
@@ -101,7 +106,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 			o.plan.Budget = quickBudget
 		}
 		if !given["skip"] {
-			o.plan.Skip = big
+			o.plan.Skip = big + "|" + fewer
+		}
+		if !given["cpu"] {
+			cpus = strconv.Itoa(runtime.NumCPU())
 		}
 	}
 	if o.out == "" {

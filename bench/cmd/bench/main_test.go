@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -45,7 +46,8 @@ func TestParse_QuickYieldsToWhatIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, quickRounds, o.plan.Rounds)
 	require.Equal(t, quickBudget, o.plan.Budget)
-	require.Equal(t, big, o.plan.Skip)
+	require.Equal(t, big+"|"+fewer, o.plan.Skip)
+	require.Equal(t, []int{runtime.NumCPU()}, o.plan.CPUs)
 
 	o, err = parse([]string{"-quick", "-rounds", "8", "-skip", "", "-budget", "1m"}, io.Discard)
 	require.NoError(t, err)

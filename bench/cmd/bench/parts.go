@@ -41,7 +41,7 @@ func parts(o options) []part {
 	if !all {
 		return []part{latency, speed}
 	}
-	first := part{name: "headline cases, latency", plan: latency.plan, share: 0.1}
+	first := part{name: "headline cases, latency", plan: latency.plan, share: 0.2}
 	first.plan.Bench, first.plan.Rounds = headline.Pattern(headline.Latency), quickRounds
 	second := part{name: "headline cases, speed", plan: base, share: 0.2}
 	second.plan.Bench = headline.Pattern(headline.Speed)

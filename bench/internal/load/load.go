@@ -117,11 +117,15 @@ func (s *Stream) Next() (key int, write bool) {
 // hundred operations, of which short runs would be charged more to whatever
 // allocates more. A service has done that when it is warm.
 func TouchHeap() {
-	const page, size = 4096, 16 << 20 // four times the least heap at which Go collects
-	pages := make([]byte, size)
-	for i := 0; i < size; i += page {
-		pages[i] = 1
+	const piece, size = 8 << 10, 5 << 20 // more than the least heap at which Go collects
+	pieces := make([][]byte, size/piece)  // small, so that they fill gaps that one large piece would leave
+	for i := range pieces {
+		pieces[i] = make([]byte, piece)
+		for at := 0; at < piece; at += 4096 {
+			pieces[i][at] = 1
+		}
 	}
-	runtime.KeepAlive(pages)
+	runtime.KeepAlive(pieces)
+	pieces = nil
 	runtime.GC()
 }

@@ -18,11 +18,11 @@ const (
 	// minBenchTime still makes a measurement long against the clock's
 	// granularity and a scheduler tick; maxBenchTime is where more rounds are
 	// worth more than longer ones.
-	minBenchTime = 5 * time.Millisecond
+	minBenchTime = 10 * time.Millisecond
 	maxBenchTime = 100 * time.Millisecond
 
 	// calibrationTime is the bench time of the pass that is thrown away.
-	calibrationTime = minBenchTime
+	calibrationTime = 5 * time.Millisecond
 
 	// rampUp is what testing spends on a measurement in units of the bench
 	// time: it approaches the final iteration count in growing steps, aims a

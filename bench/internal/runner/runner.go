@@ -204,10 +204,15 @@ func shuffled[T any](all []T, r *rand.Rand, round int) []T {
 	return all
 }
 
+// warm lets what the heap gives back to the system be used again without a page
+// fault: short runs would be charged for that, as for the first use of a page.
+const warm = "madvdontneed=0,"
+
 // run starts the binary and hands over its output line by line.
 func (b *Binary) run(ctx context.Context, p pass, line func(string)) error {
 	cmd := exec.CommandContext(ctx, b.path, p.args()...)
 	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), "GODEBUG="+warm+os.Getenv("GODEBUG"))
 	out := &lineWriter{line: line}
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
