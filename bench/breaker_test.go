@@ -264,7 +264,7 @@ func lockedGroupCalls(impl string, g lockedGroup) group {
 // BenchmarkBreakerGroupCall makes calls for many names that succeed. Some
 // names are open, and their calls are rejected.
 func BenchmarkBreakerGroupCall(b *testing.B) {
-	for _, p := range []struct{ keys, openPercent int }{{1000, 0}, {1000, 1}, {100_000, 0}, {100_000, 1}} {
+	for _, p := range []struct{ keys, openPercent int }{{1000, 0}, {1000, 1}, {100_000, 1}} {
 		names, streams := load.Names(p.keys), load.Uniform(p.keys, 0)
 		every := 0
 		if p.openPercent > 0 {

@@ -146,7 +146,7 @@ func BenchmarkCacheHit(b *testing.B) {
 
 // BenchmarkCacheMix asks for keys that are there and replaces some.
 func BenchmarkCacheMix(b *testing.B) {
-	for _, p := range []struct{ keys, hit int }{{100, 90}, {100_000, 99}} {
+	for _, p := range []struct{ keys, hit int }{{100, 90}, {10_000, 99}} {
 		urls, streams := load.URLs(p.keys), load.Uniform(p.keys, 100-p.hit)
 		params := fmt.Sprintf("keys=%d/hit=%d", p.keys, p.hit)
 		eachCache(b, cacheMakers, params, urls, func(b *testing.B, c cache) {
@@ -169,11 +169,12 @@ func BenchmarkCacheMix(b *testing.B) {
 // each goroutine its own keys.
 func BenchmarkCacheCreate(b *testing.B) {
 	const resident, each = 1000, 1000
-	urls := load.URLs(resident + 64*each)
+	workers := max(8, runtime.NumCPU())
+	urls := load.URLs(resident + workers*each)
 	var worker atomic.Int32
 	eachCache(b, cacheMakers, "keys=1000", urls[:resident], func(b *testing.B, c cache) {
 		b.RunParallel(func(pb *testing.PB) {
-			own := urls[resident+each*int(worker.Add(1)%64):][:each]
+			own := urls[resident+each*int(worker.Add(1))%workers:][:each]
 			for i := 0; pb.Next(); i++ {
 				url := own[i%each]
 				if e := c.get(url); e.url != url {

@@ -189,12 +189,13 @@ func BenchmarkRegistryUpdateIf(b *testing.B) {
 // goroutine its own keys.
 func BenchmarkRegistryChurn(b *testing.B) {
 	const each = 1000
-	for _, resident := range []int{100, 100_000} {
-		names := load.Names(resident + 64*each)
+	workers := max(8, runtime.NumCPU())
+	for _, resident := range []int{100, 10_000} {
+		names := load.Names(resident + workers*each)
 		var worker atomic.Int32
 		eachRegistry(b, fmt.Sprintf("keys=%d", resident), names[:resident], func(b *testing.B, r registry) {
 			b.RunParallel(func(pb *testing.PB) {
-				own := names[resident+each*int(worker.Add(1)%64):][:each]
+				own := names[resident+each*int(worker.Add(1))%workers:][:each]
 				for i := 0; pb.Next(); i++ {
 					name := own[i%each]
 					if _, err := r.Create(name, action{Name: name}); err != nil {

@@ -117,8 +117,8 @@ func (s *Stream) Next() (key int, write bool) {
 // hundred operations, of which short runs would be charged more to whatever
 // allocates more. A service has done that when it is warm.
 func TouchHeap() {
-	const piece, size = 8 << 10, 5 << 20 // more than the least heap at which Go collects
-	pieces := make([][]byte, size/piece)  // small, so that they fill gaps that one large piece would leave
+	const piece, size = 8 << 10, 8 << 20 // twice the least heap at which Go collects
+	pieces := make([][]byte, size/piece) // small, so that they fill gaps that one large piece would leave
 	for i := range pieces {
 		pieces[i] = make([]byte, piece)
 		for at := 0; at < piece; at += 4096 {

@@ -104,7 +104,7 @@ func (p Plan) Fit(c *Calibration) Plan {
 	// budget went into building and calibrating, then it is exceeded.
 	left := max(p.Budget*95/100-c.Took, p.Budget/2)
 	cpus := time.Duration(len(p.CPUs))
-	p.LeftOut = c.leaveOut(left/2/MinRounds/cpus, p.Never)
+	p.LeftOut = c.leaveOut(max(min(left/2, left-c.least(p)), 0)/MinRounds/cpus, p.Never)
 	var ground time.Duration
 	for _, l := range c.leaves() {
 		ground += l.ground()
@@ -115,6 +115,17 @@ func (p Plan) Fit(c *Calibration) Plan {
 	p.longest = p.fit(left/time.Duration(p.Rounds)-ground*cpus, c)
 	p.BenchTime = p.longest
 	return p
+}
+
+// least is what MinRounds rounds take beside preparation: the start of processes,
+// and the shortest samples.
+func (c *Calibration) least(p Plan) time.Duration {
+	units := 0
+	for _, top := range c.Tops {
+		units += len(top.Units)
+	}
+	round := time.Duration(len(p.CPUs))*sampled(minBenchTime)*time.Duration(c.Leaves()) + processTime*time.Duration(units)
+	return MinRounds * round
 }
 
 // fit returns the bench time with which the samples of a round take as long as
