@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // What is done to a breaker by hand, and results that say for how long.

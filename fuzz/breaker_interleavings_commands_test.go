@@ -7,7 +7,7 @@ import (
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // Codes from here on are what is done by hand.

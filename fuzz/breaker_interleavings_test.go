@@ -10,7 +10,7 @@ import (
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // FuzzBreakerInterleavings runs threads on a Breaker or a Group in every order.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // breakerPolicies is the number of policies that programs choose from. Those

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // FuzzBreakerOps applies operations to a Breaker or a Group, and to one model

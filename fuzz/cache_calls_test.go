@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing/synctest"
 
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

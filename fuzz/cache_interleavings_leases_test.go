@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 )
 
 // endLease ends the lease that the thread has held longest, if it holds one. Its

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

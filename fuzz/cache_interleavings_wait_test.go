@@ -8,7 +8,7 @@ import (
 	"runtime"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // refusal is the error of an operation that the fate of a changeset forbids.

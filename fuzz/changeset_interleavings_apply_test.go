@@ -11,7 +11,7 @@ import (
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
 	"github.com/latchfree/latchfree/internal/atomics"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 type changesetMoment = interleave.Moment[*model.Tracker]

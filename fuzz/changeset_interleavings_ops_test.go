@@ -9,7 +9,7 @@ import (
 	"iter"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // What a Record returns in place of an ordinal.

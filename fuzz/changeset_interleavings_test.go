@@ -9,8 +9,8 @@ import (
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // FuzzChangesetInterleavings runs threads on a Tracker in every order.

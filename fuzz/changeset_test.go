@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // FuzzChangesetOps applies operations to a Tracker and its changesets, and to

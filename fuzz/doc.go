@@ -1,6 +1,6 @@
 // Package fuzz holds what attacks the four packages from outside, in three
 // layers. Each compares what the real type does with a sequential model, which
-// is mutex-free and obviously right: those of internal/model or, for histories,
+// is mutex-free and obviously right: those of internal/tools/model or, for histories,
 // some beside the tests, whose states are values that can be compared.
 //
 // Sequences. FuzzBreakerOps and its like turn bytes into a sequence of

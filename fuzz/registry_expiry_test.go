@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -5,7 +5,7 @@ package fuzz
 import (
 	"fmt"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

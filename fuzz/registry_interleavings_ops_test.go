@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

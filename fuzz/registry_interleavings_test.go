@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -3,7 +3,7 @@ package fuzz
 import (
 	"iter"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker/retrybudget"
-	model "github.com/latchfree/latchfree/internal/model/retrybudget"
+	model "github.com/latchfree/latchfree/internal/tools/model/retrybudget"
 )
 
 // FuzzRetryBudgetOps applies operations to a Budget and to its model, and

@@ -12,7 +12,7 @@ import (
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // FuzzSliceInterleavings runs threads on a Slice in every order.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // FuzzSliceOps applies operations to a Slice and to the model, and compares

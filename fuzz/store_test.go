@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // FuzzStoreOps applies operations to a Tracker whose store fails as the bytes

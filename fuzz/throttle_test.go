@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker/throttle"
-	model "github.com/latchfree/latchfree/internal/model/throttle"
+	model "github.com/latchfree/latchfree/internal/tools/model/throttle"
 )
 
 // FuzzThrottleOps applies operations to a Throttle and to its model, and
