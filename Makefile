@@ -38,7 +38,7 @@ NESTED := bench/peers cluster examples/planservice integrations/gobreaker integr
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/tools/mc/... ./internal/tools/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave ./bench/simulated
+MODEL := ./internal/tools/mc/... ./internal/tools/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/sequences ./fuzz/interleavings ./fuzz/internal/interleave ./bench/simulated
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and
@@ -114,7 +114,7 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 modelcheck-most: ## the same, but the first 2,000 of each protocol at most, and 400 of each seed
 	@echo '== model checker, up to 2,000 interleavings of each protocol'
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck ./internal/tools/mc/...
-	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/internal/interleave
+	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/sequences ./fuzz/interleavings ./fuzz/internal/interleave
 	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/tools/mc/... ./fuzz%,$(MODEL))
 
 .PHONY: modelcheck-spot
@@ -180,7 +180,7 @@ stress: ## the stress tests STRESS=20 times over under the race detector, histor
 		echo "== round $$round of $(STRESS)"; \
 		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
 	done
-	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz
+	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz/histories
 	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
@@ -205,7 +205,7 @@ bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMP
 
 .PHONY: cover
 cover: ## coverage of the four packages by all tests
-	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz
+	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz/...
 	$(GO) tool cover -func=cover.out | tail -1
 
 .PHONY: mutants

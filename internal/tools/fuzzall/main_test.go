@@ -25,8 +25,8 @@ func TestTargets(t *testing.T) {
 		got[f.pkg+" "+f.name] = f
 	}
 	for _, want := range []target{
-		{"FuzzCacheExpiry", root, "./fuzz", ""},
-		{"FuzzCacheInterleavings", root, "./fuzz", "modelcheck"},
+		{"FuzzCacheExpiry", root, "./fuzz/sequences", ""},
+		{"FuzzCacheInterleavings", root, "./fuzz/interleavings", "modelcheck"},
 		{"FuzzParsePolicy", root, "./atomicbreaker/settings", ""},
 		{"FuzzKeys", filepath.Join(root, "cluster"), "./registry", ""},
 	} {

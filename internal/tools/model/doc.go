@@ -19,7 +19,7 @@
 //
 // These are stated elsewhere:
 //
-//   - Histories (fuzz/history_*_test.go) have models whose states are values, because
+//   - Histories (fuzz/histories) have models whose states are values, because
 //     porcupine compares and keeps them.
 //   - FuzzRegistryWatchOps knows every version that a key has had, because a loop may
 //     show any of them.

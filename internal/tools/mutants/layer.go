@@ -55,11 +55,11 @@ var layers = []layer{
 		wants: func(f testFunction, _ string) bool { return f.plain && !concurrent.MatchString(f.name) },
 	},
 	{
-		name: "model", build: plain, dir: "fuzz",
+		name: "model", build: plain, dir: "fuzz/sequences",
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Fuzz", target, "Ops") },
 	},
 	{
-		name: "history", build: plain, dir: "fuzz", varies: true,
+		name: "history", build: plain, dir: "fuzz/histories", varies: true,
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Test", target, "Histories") },
 	},
 	{
@@ -71,7 +71,7 @@ var layers = []layer{
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "program", build: modelcheck, dir: "fuzz",
+		name: "program", build: modelcheck, dir: "fuzz/interleavings",
 		wants: func(f testFunction, target string) bool {
 			return f.modeled && f.about("(Test|Fuzz)", target, "Interleavings")
 		},
@@ -95,7 +95,7 @@ func layerNames() (names []string) {
 
 var concurrent = regexp.MustCompile(`Stress|Report|Concurrent|Race`)
 
-// subjects names what tests in fuzz are about that use a package.
+// subjects names what tests in folders of fuzz are about that use a package.
 var subjects = map[string]string{
 	"atomicbreaker":   "Breaker|Group|ResetAll",
 	"cowchangeset":    "Changeset|Slice|Tracker",
@@ -108,7 +108,7 @@ var subjects = map[string]string{
 	"atomicbreaker/throttle":      "Throttle",
 }
 
-// about reports whether a function in fuzz is of a kind and uses the target.
+// about reports whether a function in a folder of fuzz is of a kind and uses the target.
 func (f *testFunction) about(prefix, target, kind string) bool {
 	subject, ok := subjects[target]
 	return ok && regexp.MustCompile("^"+prefix+"("+subject+")"+kind).MatchString(f.name)

@@ -84,7 +84,7 @@ func TestMakefileNamesTests(t *testing.T) {
 func testsByPackage(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
-	for _, pkg := range append(library(t), "fuzz") {
+	for _, pkg := range append(library(t), "fuzz/sequences", "fuzz/interleavings", "fuzz/histories") {
 		sources, err := parseDir(pkg, true)
 		if err != nil {
 			t.Fatal(err)
