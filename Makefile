@@ -34,7 +34,7 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./cowchangeset/journal/reader
 
 # Modules of their own, so that importers of the library get none of what they need.
-NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
+NESTED := bench/failures bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
@@ -201,7 +201,7 @@ bench-peers: ## compare with other libraries
 
 .PHONY: bench-failures
 bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMPARISON.md (two minutes)
-	cd bench/peers && $(GO) run ./cmd/failures -o ../../oncecache/COMPARISON.md
+	cd bench/failures && $(GO) run . -o ../../oncecache/COMPARISON.md
 
 .PHONY: cover
 cover: ## coverage of the four packages by all tests

@@ -2,8 +2,8 @@
 // creation that panics, a caller that leaves, a deletion at the wrong moment.
 // It prints which cache does what as a table.
 //
-//	go run ./cmd/failures -o ../../oncecache/COMPARISON.md
-//	go run ./cmd/failures -case 'panic|goexit' -cache otter
+//	go run . -o ../../oncecache/COMPARISON.md
+//	go run . -case 'panic|goexit' -cache otter
 //
 // Each case runs with each cache in a process of its own, which is given a
 // minute. So what hangs, crashes or never stops is observed like everything

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/latchfree/latchfree/bench/peers/internal/homemade"
+	"github.com/latchfree/latchfree/bench/peers/homemade"
 )
 
 var plainPeer = peer{

@@ -23,10 +23,10 @@ const heading = `# What each cache does when it goes wrong
 
 Caches that create their values promise one creation for each key, however many ask. They differ where something goes
 wrong: the creation fails, panics or never ends, a caller leaves, a key is deleted at the wrong moment. This page is
-written by a program, ` + "`bench/peers/cmd/failures`" + `, which runs every case with every cache, each in a process of
+written by a program, ` + "`bench/failures`" + `, which runs every case with every cache, each in a process of
 its own, and prints what it observed.
 
-    cd bench/peers && go run ./cmd/failures -o ../../oncecache/COMPARISON.md
+    cd bench/failures && go run . -o ../../oncecache/COMPARISON.md
 
 Only what was run is said. Each cache is used as its documentation recommends; where it does not offer what a case
 needs, it is not asked, and the page says why. The cases are defects that users of such caches have reported, and what

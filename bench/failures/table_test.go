@@ -113,9 +113,9 @@ func TestFormat(t *testing.T) {
 }
 
 // The published page has the rows, columns and versions of this program. It is
-// rewritten by go run ./cmd/failures -o ../../oncecache/COMPARISON.md.
+// rewritten by go run . -o ../../oncecache/COMPARISON.md.
 func TestPageIsCurrent(t *testing.T) {
-	text, err := os.ReadFile("../../../../oncecache/COMPARISON.md")
+	text, err := os.ReadFile("../../oncecache/COMPARISON.md")
 	require.NoError(t, err)
 	page := string(text)
 	contains := func(want string) {
