@@ -34,16 +34,16 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./cowchangeset/journal/reader
 
 # Modules of their own, so that importers of the library get none of what they need.
-NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
+NESTED := bench/failures bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/mc/... ./internal/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/internal/interleave ./bench/simulated
+MODEL := ./internal/tools/mc/... ./internal/tools/scenes ./internal/atomics $(PARTS) $(PUBLIC) ./fuzz ./fuzz/sequences ./fuzz/interleavings ./fuzz/internal/interleave ./bench/simulated
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and
 # without the tables for that compiling takes a sixth less; -trimpath is there because
-# internal/repotest builds programs with both. What is explored little is compiled
+# internal/tools/repotest builds programs with both. What is explored little is compiled
 # without inlining, which takes a third less.
 BIG_HEAP := GOGC=400
 COMPILE_IN_BIG_HEAP := -toolexec 'env $(BIG_HEAP)'
@@ -113,14 +113,14 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 .PHONY: modelcheck-most
 modelcheck-most: ## the same, but the first 2,000 of each protocol at most, and 400 of each seed
 	@echo '== model checker, up to 2,000 interleavings of each protocol'
-	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck ./internal/mc/...
-	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/internal/interleave
-	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/mc/... ./fuzz%,$(MODEL))
+	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck ./internal/tools/mc/...
+	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/sequences ./fuzz/interleavings ./fuzz/internal/interleave
+	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/tools/mc/... ./fuzz%,$(MODEL))
 
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 minutes; not in make test)
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
-	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/mc
+	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/tools/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
 	@$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics $(PARTS) $(PUBLIC)
 
@@ -172,7 +172,7 @@ cluster-storm: ## break a cluster of three servers under load, in all the ways o
 
 .PHONY: fuzz
 fuzz: ## search for new inputs with all fuzz targets, FUZZTIME=30s each (16 minutes; goes on after a failure and ends with a table)
-	$(GO) run ./internal/fuzzall -time $(FUZZTIME)
+	$(GO) run ./internal/tools/fuzzall -time $(FUZZTIME)
 
 .PHONY: stress
 stress: ## the stress tests STRESS=20 times over under the race detector, histories for HISTORIES=30s each, and 500 processes killed (80 minutes; says which round it is)
@@ -180,7 +180,7 @@ stress: ## the stress tests STRESS=20 times over under the race detector, histor
 		echo "== round $$round of $(STRESS)"; \
 		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
 	done
-	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz
+	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz/histories
 	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
@@ -201,29 +201,29 @@ bench-peers: ## compare with other libraries
 
 .PHONY: bench-failures
 bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMPARISON.md (two minutes)
-	cd bench/peers && $(GO) run ./cmd/failures -o ../../oncecache/COMPARISON.md
+	cd bench/failures && $(GO) run . -o ../../oncecache/COMPARISON.md
 
 .PHONY: cover
 cover: ## coverage of the four packages by all tests
-	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz
+	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz/...
 	$(GO) tool cover -func=cover.out | tail -1
 
 .PHONY: mutants
 mutants: ## break the concurrency line by line; all but the reviewed must fail a test (PKG=oncecache: one package; hours, it says how many are left; MUTANTS=150: so many of all, always the same)
-	$(GO) run ./internal/mutants $(MUTANTFLAGS) $(MUTANTS:%=-sample %) $(PKG:%=./%)
+	$(GO) run ./internal/tools/mutants $(MUTANTFLAGS) $(MUTANTS:%=-sample %) $(PKG:%=./%)
 
 .PHONY: mutants-record
 mutants-record: ## write down which test killed which mutant, for the next campaign to begin with
-	$(GO) run ./internal/mutants -record $(MUTANTFLAGS) $(PKG:%=./%)
+	$(GO) run ./internal/tools/mutants -record $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: mutants-sequential
 mutants-sequential: ## the same with conditions, arithmetic and results (hours)
-	$(GO) run ./internal/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
+	$(GO) run ./internal/tools/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: lint
 lint: ## staticcheck with each set of build tags, tests too (a minute)
-	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/lint/go.mod staticcheck -matrix ./...
+	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/tools/lint/go.mod staticcheck -matrix ./...
 	@for module in $(NESTED); do \
 		echo "== $$module"; \
-		(cd $$module && $(GO) tool -modfile=$(CURDIR)/internal/lint/go.mod staticcheck ./...); \
+		(cd $$module && $(GO) tool -modfile=$(CURDIR)/internal/tools/lint/go.mod staticcheck ./...); \
 	done

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // lone is a Breaker as a subject. Its only key is k.

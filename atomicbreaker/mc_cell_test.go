@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // An allotment is what some threads do to a group of which one key may be open

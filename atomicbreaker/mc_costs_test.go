@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // never is a policy that is never met while costs are measured.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Checks I11, I13: all tests of this file.

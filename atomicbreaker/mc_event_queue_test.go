@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // However callers overlap who publish the generations of a key, its listener

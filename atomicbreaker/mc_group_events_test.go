@@ -5,7 +5,7 @@ package atomicbreaker
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Checks I19, I20, I21, I22: all tests of this file.

@@ -5,7 +5,7 @@ package atomicbreaker
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // What comes before a protocol about keys that nobody has called for long.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // byHand is what a Group and its model can do by hand to a key.

@@ -5,7 +5,7 @@ package atomicbreaker
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // toldTo is what the user of a key of a Group with a listener does.

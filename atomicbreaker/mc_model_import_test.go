@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 func init() {

@@ -146,7 +146,7 @@ func show(s State, failures, streak, inFlight int) string {
 	return fmt.Sprintf("%v, %d failures, streak %d, %d in flight", s, failures, streak, inFlight)
 }
 
-// Model is internal/model's Breaker, for a Breaker or for a key of a Group. That
+// Model is internal/tools/model's Breaker, for a Breaker or for a key of a Group. That
 // package imports this one, so a test of package atomicbreaker_test sets NewModel.
 type Model interface {
 	Allow() (permit any, err error)

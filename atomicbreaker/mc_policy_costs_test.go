@@ -9,7 +9,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Policies that are never met while costs are measured.

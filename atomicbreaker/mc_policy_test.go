@@ -5,7 +5,7 @@ package atomicbreaker
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // What comes before: calls in flight, and then some that have ended.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Keys. A twin shares its slot of the filter with k, and another does not.

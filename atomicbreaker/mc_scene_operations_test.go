@@ -10,7 +10,7 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // What generated scenes consist of: the settings, the operations, and what comes before them.

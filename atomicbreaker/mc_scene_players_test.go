@@ -12,8 +12,8 @@ import (
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 )
 
 // What scenes are played on: a Breaker, a Group, and their models.

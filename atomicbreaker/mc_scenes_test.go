@@ -14,8 +14,8 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 )
 
 // Protocols are written by hand, and find what their author thinks of. Scenes are generated: three

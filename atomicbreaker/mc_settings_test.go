@@ -5,7 +5,7 @@ package atomicbreaker
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // The first callers of a zero Breaker agree on its settings, and with that on

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // after returns the actions before, and more.

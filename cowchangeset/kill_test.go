@@ -13,7 +13,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/internal/kill"
+	"github.com/latchfree/latchfree/internal/tools/kill"
 )
 
 // childFile is the variable of the environment with the child's journal.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 // noContext is nil, for what refuses that.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 type (

@@ -5,7 +5,7 @@ package cowchangeset_test
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 func TestMain(m *testing.M) { mc.Main(m) }

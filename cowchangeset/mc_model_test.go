@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // recorder is what threads do to a tracker. Changesets are named by their

@@ -16,8 +16,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 )
 
 // A scene at once has three threads, with a step each. Whatever their steps and the store's do to

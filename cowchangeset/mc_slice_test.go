@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
 // list is what threads do to a slice. Threads have numbers, by which they keep

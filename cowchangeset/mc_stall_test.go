@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // floor is what the operations of a world do something to.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 )
 
 // Protocols are written by hand, and find what their author thinks of. Scenes are generated: three

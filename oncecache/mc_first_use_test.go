@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/oncecache"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

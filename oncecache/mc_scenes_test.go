@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

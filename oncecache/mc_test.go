@@ -5,8 +5,8 @@ package oncecache_test
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

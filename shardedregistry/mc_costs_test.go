@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 )
 
 // What happened in an execution of a scene, and whether some order of it explains what everybody

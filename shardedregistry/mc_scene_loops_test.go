@@ -5,8 +5,8 @@ package shardedregistry_test
 import (
 	"slices"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
-	"github.com/latchfree/latchfree/internal/scenes"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

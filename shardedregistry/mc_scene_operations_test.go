@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
-	"github.com/latchfree/latchfree/internal/scenes"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
-	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
-	"github.com/latchfree/latchfree/internal/scenes"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
+	"github.com/latchfree/latchfree/internal/tools/scenes"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

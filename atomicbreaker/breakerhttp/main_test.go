@@ -3,7 +3,7 @@ package breakerhttp
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

@@ -5,7 +5,7 @@ package retrybudget
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

@@ -5,7 +5,7 @@ package retrybudget
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Every operation progresses as its documentation says, whoever stops for ever.

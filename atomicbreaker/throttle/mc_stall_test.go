@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Every operation progresses as its documentation says, whoever stops for ever.

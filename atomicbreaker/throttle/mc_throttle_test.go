@@ -9,7 +9,7 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker/internal/ring"
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // rejecting is a throttle that rejects at every probability but zero, whose

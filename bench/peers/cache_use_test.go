@@ -14,7 +14,7 @@ import (
 
 	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/bench/internal/locked"
-	"github.com/latchfree/latchfree/bench/peers/internal/homemade"
+	"github.com/latchfree/latchfree/bench/peers/homemade"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

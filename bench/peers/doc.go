@@ -5,8 +5,7 @@
 //
 // There is one file per peer of the benchmarks. It says which version, how it
 // is configured to do the same observable work, and what it does differently.
-// What programs write for themselves is in internal/homemade.
+// What programs write for themselves is in homemade.
 // README.md has the table. FromGobreaker and FromFailsafe turn settings of these
-// into ours, row by row of atomicbreaker/MIGRATING.md. Command cmd/failures compares what caches do when
-// they go wrong.
+// into ours, row by row of atomicbreaker/MIGRATING.md.
 package peers

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/bench/internal/load"
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) {

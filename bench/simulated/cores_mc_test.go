@@ -16,8 +16,8 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/mc"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 	"github.com/latchfree/latchfree/oncecache"
 	"github.com/latchfree/latchfree/shardedregistry"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
-	"github.com/latchfree/latchfree/internal/kill"
+	"github.com/latchfree/latchfree/internal/tools/kill"
 )
 
 // childPolicy is the variable of the environment with the child's SyncPolicy.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/integrations/sqlstore"
-	"github.com/latchfree/latchfree/internal/kill"
+	"github.com/latchfree/latchfree/internal/tools/kill"
 )
 
 // Variables of the environment that make the test binary the child.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // The blocking parts keep a gate, which tells the model when their waiting

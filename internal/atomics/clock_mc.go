@@ -5,7 +5,7 @@ package atomics
 import (
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Now is the modelled clock, which stands still but for mc.M.Advance.

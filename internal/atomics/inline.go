@@ -14,7 +14,7 @@ package atomics
 //	func inlined(w *atomics.Uint64) { atomics.InlineUint64(w) }
 //
 // Generic code that uses sync/atomic directly suffers from the same trap, so
-// this is not only about the aliases. internal/repotest disassembles a
+// this is not only about the aliases. internal/tools/repotest disassembles a
 // consumer of the four packages to keep it so.
 //
 // # Functions that the user passes
@@ -36,7 +36,7 @@ package atomics
 // may be inlined whatever the closure does, and then nothing is inlined in the
 // closure. So is a wrapper that a profile says to inline at any cost.
 //
-// internal/repotest counts what an importer of the four packages allocates.
+// internal/tools/repotest counts what an importer of the four packages allocates.
 
 // InlineBool mentions every method of Bool.
 func InlineBool(w *Bool) { w.Store(w.Load()); w.Swap(w.CompareAndSwap(true, false)) }

@@ -1,7 +1,7 @@
 // Package atomics is the one seam through which latchfree touches shared
 // words. In a normal build every name but Pointer is an alias of the standard
 // library's type, so the seam costs nothing: see Inline* for the one thing aliases
-// need. Under the build tag modelcheck the names are twins that ask internal/mc for
+// need. Under the build tag modelcheck the names are twins that ask internal/tools/mc for
 // their turn before they do the same.
 //
 // The four public packages import this package and never sync/atomic, which

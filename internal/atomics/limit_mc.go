@@ -2,7 +2,7 @@
 
 package atomics
 
-import "github.com/latchfree/latchfree/internal/mc"
+import "github.com/latchfree/latchfree/internal/tools/mc"
 
 // Limit returns checked, or normal while costs are measured: see limit.go.
 func Limit(normal, checked int) int {

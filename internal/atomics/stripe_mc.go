@@ -2,7 +2,7 @@
 
 package atomics
 
-import "github.com/latchfree/latchfree/internal/mc"
+import "github.com/latchfree/latchfree/internal/tools/mc"
 
 // Stripes is the smallest number of cells that makes a difference, or the
 // largest while costs are measured.

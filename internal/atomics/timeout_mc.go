@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // WithTimeoutCause ends the context by a timer as After makes them. In the model

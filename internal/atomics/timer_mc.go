@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // After starts a modelled thread, whose first step finds out whether stop came

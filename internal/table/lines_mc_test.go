@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // keyed is a Lines or the map that it should behave like. Keys are "a" to "z",

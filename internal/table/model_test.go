@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // explore returns everything that the threads of a body may see, as they tell

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Table is the model of the Table in table.go, which documents it. An

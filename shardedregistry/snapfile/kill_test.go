@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/kill"
+	"github.com/latchfree/latchfree/internal/tools/kill"
 	"github.com/latchfree/latchfree/shardedregistry/snapfile"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) {

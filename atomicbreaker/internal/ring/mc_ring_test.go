@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // A deed is what a thread does with a ring that has ticks of a second.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

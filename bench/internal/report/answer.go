@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
 // answer says in a few words what a user of a structure gains, and when he does not:

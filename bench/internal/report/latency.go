@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
 // Floor is the implementation that does nothing: what it takes is the clock and

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
 // Every plot is one panel for one CPU count. Panels are as wide as a phone's

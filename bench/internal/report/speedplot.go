@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
 // labelWidth is where labels of a speed-up plot break into a second line. It

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/latchfree/latchfree/internal/svg"
+	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
 // WriteTail writes one drawing, a whole SVG document, of the headline cases of latency:

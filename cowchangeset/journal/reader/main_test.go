@@ -3,7 +3,7 @@ package reader_test
 import (
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

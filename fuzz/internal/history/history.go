@@ -4,7 +4,7 @@
 //
 // The value is the real one: nothing is instrumented, and interleavings are
 // those that the scheduler and the processors happen to produce. What was
-// found is proven, what was not is not: for that there is internal/mc.
+// found is proven, what was not is not: for that there is internal/tools/mc.
 package history
 
 import (

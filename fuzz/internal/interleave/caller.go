@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Op is one operation on a real value R, which is compared with a model S.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // Program is a small concurrent program on one shared value.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/internal/leak"
+	"github.com/latchfree/latchfree/internal/tools/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

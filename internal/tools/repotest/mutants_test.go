@@ -1,0 +1,82 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operators are those that break concurrency.
+var operators = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late"}
+
+// fates says how many mutants of a package met which fate.
+type fates struct{ killed, doubted, reviewed, unjudged, same int }
+
+func (f fates) tried() int { return f.killed + f.doubted + f.reviewed + f.unjudged + f.same }
+
+// readFates counts what is in the record of a package's mutants, and which of them
+// have been reviewed. In both, lines without indentation come before what they are
+// about: verdicts before mutants, mutants before reasons.
+func readFates(pkg string) (f fates, err error) {
+	file := strings.ReplaceAll(pkg, "/", "-") + ".txt"
+	record, err := os.ReadFile(filepath.Join(root, "internal/tools/mutants/record", file))
+	if err != nil && !os.IsNotExist(err) { // nothing has been tried so far
+		return f, err
+	}
+	reviewed, err := os.ReadFile(filepath.Join(root, "internal/tools/mutants/reviewed", file))
+	if err != nil {
+		return f, err
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(reviewed)) {
+		if operator := strings.Split(line, ": "); len(operator) > 2 && slices.Contains(operators, operator[1]) {
+			listed[line] = true
+		}
+	}
+	f.reviewed = len(listed)
+	verdict, doubted := "", false
+	for line := range strings.Lines(string(record)) {
+		key, ok := strings.CutPrefix(line, "\t")
+		switch {
+		case !ok:
+			verdict, _, _ = strings.Cut(line, " ")
+			doubted = strings.HasSuffix(line, " -\n") // see internal/tools/mutants/record.go
+		case listed[key]:
+		case verdict == "same":
+			f.same++
+		case verdict == "lived":
+			f.unjudged++
+		case doubted:
+			f.doubted++
+		default:
+			f.killed++
+		}
+	}
+	return f, nil
+}
+
+// The other table of VERIFICATION.md sums up what became of mutants.
+func TestVerificationCountsMutants(t *testing.T) {
+	var table strings.Builder
+	// Live and reviewed are also those that a campaign with -trust has not tried again.
+	row := func(name string, f fates) {
+		fmt.Fprintf(&table, "| %s | %s | %s | %d | %d | %d | %d |\n", name, grouped(f.tried()),
+			grouped(f.killed), f.doubted, f.reviewed, f.unjudged, f.same)
+	}
+	table.WriteString("| package | tried | killed | killed, in doubt | live, reviewed | live, not judged | same machine code |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	for _, pkg := range explored {
+		f, err := readFates(pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.killed+f.doubted+f.unjudged+f.same == 0 { // no record: what was found is that those live
+			fmt.Fprintf(&table, "| `%s` | not yet | | | %d | | |\n", pkg, f.reviewed)
+			continue
+		}
+		row("`"+pkg+"`", f)
+	}
+	pageHas(t, "VERIFICATION.md", "mutants", table.String())
+}
