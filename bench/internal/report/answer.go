@@ -10,27 +10,22 @@ import (
 	"github.com/latchfree/latchfree/internal/tools/svg"
 )
 
-// answer says in a few words what a user of a structure gains, and when he does not:
-// from all cases against the baseline on the most CPUs, the headline cases against
-// everybody, and the longest waits that a headline case can tell apart.
+// answer says what a user of a structure gains, and when he does not: the longest waits
+// that a headline case can tell apart, the headline cases on the most CPUs, and how many
+// of all cases are faster and slower than the baseline's.
 func (r *Report) answer(s *Structure) string {
 	if len(r.CPUs) == 0 {
 		return ""
 	}
 	most := slices.Max(r.CPUs)
-	var parts []string
 	others := append(s.Others(r.Baseline), r.Baseline) // the first is the baseline, if it is there
-	for _, sum := range r.summaries(s) {
-		if sum.Other == others[0] && sum.CPU == most {
-			parts = append(parts, fmt.Sprintf("faster than %s in %d of %d cases on %s, slower in %d (median %s)",
-				sum.Other, sum.Faster, sum.Cases(), CPUs(sum.CPU), sum.Slower, Times(sum.Median)))
-		}
-	}
-	if n := s.noisyOn(most); n > 0 {
-		parts = append(parts, "too noisy to be compared: "+rows(n))
-	}
-	var gained, lost []string
+	var sentences, gained, lost []string
 	for _, h := range r.Headlines() {
+		if h.Latency != nil && h.Latency.Structure == s.Name {
+			if tail := r.tail(h); tail != "" {
+				sentences = append(sentences, tail)
+			}
+		}
 		if h.Speed == nil || h.Speed.CPU != most || !strings.HasPrefix(h.Name, s.Name) {
 			continue
 		}
@@ -38,39 +33,40 @@ func (r *Report) answer(s *Structure) string {
 		for _, c := range s.Comparisons() {
 			switch {
 			case c.Case != h.Speed:
-			case c.Ratio.Verdict == Slower && (worst == nil || c.Ratio.Center < worst.Ratio.Center):
+			case c.Ratio.Verdict == Slower && !reasons[0].match(c) && (worst == nil || c.Ratio.Center < worst.Ratio.Center):
 				worst = c
 			case c.Ratio.Verdict == Faster && c.Other.Impl == others[0]:
 				gained = append(gained, fmt.Sprintf("%s (%s)", h.Says, Times(c.Ratio.Center)))
 			}
 		}
 		if worst != nil {
-			lost = append(lost, fmt.Sprintf("%s (%s of %s)", h.Says, Times(worst.Ratio.Center), worst.Other.Impl))
+			lost = append(lost, fmt.Sprintf("%s (%s of %s)", h.Says, Times(1/worst.Ratio.Center), worst.Other.Impl))
 		}
 	}
 	if len(gained) > 0 {
-		parts = append(parts, "gains: "+strings.Join(gained, ", "))
+		sentences = append(sentences, fmt.Sprintf("Faster than %s on %s: %s", others[0], CPUs(most), strings.Join(gained, ", ")))
 	}
 	if len(lost) > 0 {
-		parts = append(parts, "loses: "+strings.Join(lost, ", "))
+		sentences = append(sentences, "Takes longer: "+strings.Join(lost, ", "))
 	}
-	for _, h := range r.Headlines() {
-		if h.Latency != nil && h.Latency.Structure == s.Name {
-			if tail := r.tail(h); tail != "" {
-				parts = append(parts, tail)
+	var counts []string
+	for _, cpu := range slices.Compact([]int{most, 1}) {
+		for _, sum := range r.summaries(s) {
+			if sum.Other == others[0] && sum.CPU == cpu {
+				counts = append(counts, fmt.Sprintf("%d of %d on %s (%d slower)", sum.Faster, sum.Cases(), CPUs(cpu), sum.Slower))
 			}
 		}
 	}
-	for _, sum := range r.summaries(s) {
-		if sum.Other == others[0] && sum.CPU == 1 && most > 1 {
-			parts = append(parts, fmt.Sprintf("at 1 CPU faster in %d, slower in %d", sum.Faster, sum.Slower))
-		}
+	if len(counts) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Of all cases, faster than %s in %s", others[0], strings.Join(counts, ", ")))
 	}
-	if len(parts) == 0 {
+	if n := s.noisyOn(most); n > 0 {
+		sentences = append(sentences, "Too noisy to be compared: "+rows(n))
+	}
+	if len(sentences) == 0 {
 		return ""
 	}
-	text := strings.Join(parts, "; ") + "."
-	return strings.ToUpper(text[:1]) + text[1:]
+	return strings.Join(sentences, ". ") + "."
 }
 
 // noisyOn returns how many rows on so many CPUs are too noisy.
@@ -104,15 +100,14 @@ func (r *Report) tail(h Headline) string {
 			continue
 		}
 		if a.Hi < b.Lo || b.Hi < a.Lo {
-			verdict := "less"
-			if a.Lo > b.Hi {
-				verdict = "more"
-			}
-			return fmt.Sprintf("waits %s in %s: %s %s, %s %s", verdict, h.Says, strings.Replace(Quantiles[q].Name, "max", "longest", 1), Duration(a.Center), r.Baseline, Duration(b.Center))
+			return fmt.Sprintf("%s: %s %s, with %s %s", sentence(h.Says), strings.Replace(Quantiles[q].Name, "max", "longest", 1), Duration(a.Center), r.Baseline, Duration(b.Center))
 		}
 	}
-	return "no wait differs in " + h.Says
+	return sentence(h.Says) + ": no wait differs"
 }
+
+// sentence begins with a capital.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Answers returns a sentence for each structure.
 func (r *Report) Answers() []Answer {
@@ -128,6 +123,9 @@ func (r *Report) Answers() []Answer {
 // Answer is what a user gains by a structure, and when he does not.
 type Answer struct{ Structure, Says string }
 
+// farthest is the largest speed-up that its axis shows.
+const farthest = 50
+
 // answerPlot draws the speed-up over each other implementation of a structure at
 // one CPU count: the median of all cases, and a line from the worst to the best.
 func answerPlot(r *Report, s *Structure, cpu int) string {
@@ -139,7 +137,7 @@ func answerPlot(r *Report, s *Structure, cpu int) string {
 	for _, sum := range r.summaries(s) {
 		if sum.CPU == cpu {
 			sums = append(sums, sum)
-			all.add(sum.Worst.Ratio.Center, sum.Median, sum.Best.Ratio.Center)
+			all.add(sum.Worst.Ratio.Center, min(sum.Median, farthest), min(sum.Best.Ratio.Center, farthest))
 			left = max(left, float64(utf8.RuneCountInString(sum.Other))*charWidth+plotGap)
 		}
 	}
@@ -150,7 +148,7 @@ func answerPlot(r *Report, s *Structure, cpu int) string {
 	height := top + float64(len(sums)*rowHeight)
 	canvas := svg.New(panelWidth, height+20, fmt.Sprintf("%s: speed-up in the median case, %s", s.Name, CPUs(cpu)))
 	x := all.scale(left, right)
-	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
+	canvas.Text(0, 12, svg.Start, "head", s.Name)
 	canvas.Text(panelWidth-68, 26, svg.End, "quiet", "median")
 	canvas.Text(panelWidth, 26, svg.End, "quiet", "worst–best")
 	speedAxis(canvas, x, left, height)
@@ -167,8 +165,10 @@ func answerPlot(r *Report, s *Structure, cpu int) string {
 		}
 		class := "v-" + verdict.String()
 		interval(canvas, x, sum.Worst.Ratio.Center, sum.Best.Ratio.Center, mid, class, Times)
-		canvas.Marker(x.At(sum.Median), mid, markRadius, verdictShape(verdict), "mark "+class,
-			fmt.Sprintf("against %s: %s in the median of %d cases", sum.Other, Times(sum.Median), sum.Cases()))
+		if x.Shows(sum.Median) {
+			canvas.Marker(x.At(sum.Median), mid, markRadius, verdictShape(verdict), "mark "+class,
+				fmt.Sprintf("against %s: %s in the median of %d cases", sum.Other, Times(sum.Median), sum.Cases()))
+		}
 		canvas.Text(panelWidth-68, mid+4, svg.End, "impl own", Times(sum.Median))
 		canvas.Text(panelWidth, mid+4, svg.End, "quiet",
 			strings.ReplaceAll(Times(sum.Worst.Ratio.Center)+"–"+Times(sum.Best.Ratio.Center), "×", ""))

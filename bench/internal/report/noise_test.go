@@ -35,7 +35,7 @@ func TestNoisy_IsSaidAndNotCompared(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
 	require.Regexp(t, `2 CPUs +latchfree 10\.0 ns +mutex 21\.0 ns \(2\.10×\) +rwmutex too noisy`, text.String())
-	require.Contains(t, text.String(), "compared: 2 rows; gains", "a case has several")
+	require.Contains(t, text.String(), "compared: 2 rows.", "a case has several")
 	require.Contains(t, text.String(), "Too noisy to be compared (2 rows): CacheHit")
 	require.Equal(t, "1 row", rows(1))
 	require.Regexp(t, `latchfree +50\.0 ns +– +– +– +– +too noisy`, text.String())

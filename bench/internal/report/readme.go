@@ -55,8 +55,8 @@ func (r *Report) WriteReadme(w io.Writer) error {
 	return err
 }
 
-// readmeQuantiles are p50, p99, p99.9 and the longest.
-var readmeQuantiles = []int{0, 2, 3, 5}
+// readmeQuantiles are p50, p99.9, p99.99 and the longest.
+var readmeQuantiles = []int{0, 3, 4, 5}
 
 func (r *Report) readmeLatency(b *strings.Builder) {
 	var cases []Headline
@@ -68,26 +68,26 @@ func (r *Report) readmeLatency(b *strings.Builder) {
 	if len(cases) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nTime of one operation, on %s; in brackets what cannot be told from doing nothing:\n\n| | |", CPUs(cases[0].Latency.CPU))
+	fmt.Fprintf(b, "\nTime of one operation, on %s; in brackets what cannot be told from doing nothing:\n\n|||", CPUs(cases[0].Latency.CPU))
 	for _, q := range readmeQuantiles {
-		fmt.Fprintf(b, " %s |", strings.Replace(Quantiles[q].Name, "max", "longest", 1))
+		fmt.Fprintf(b, "%s|", strings.Replace(Quantiles[q].Name, "max", "longest", 1))
 	}
 	b.WriteString("\n|---|---|" + strings.Repeat("--:|", len(readmeQuantiles)) + "\n")
 	for _, h := range cases {
-		says := " " + h.Says
+		says := h.Says
 		for _, impl := range []string{Subject, r.Baseline} {
-			fmt.Fprintf(b, "|%s | %s |", says, impl)
+			fmt.Fprintf(b, "|%s|%s|", says, impl)
 			row := h.Latency.Row(impl)
 			for _, q := range readmeQuantiles {
 				switch m := row.Times[q]; {
 				case !m.Known():
-					b.WriteString(" – |")
+					b.WriteString("–|")
 				case row.NoisyAt(q):
-					b.WriteString(" " + TooNoisy + " |")
+					b.WriteString(TooNoisy + "|")
 				case h.Latency.AtFloor(row, q):
-					fmt.Fprintf(b, " (%s) |", Duration(m.Center))
+					fmt.Fprintf(b, "(%s)|", Duration(m.Center))
 				default:
-					fmt.Fprintf(b, " %s |", Duration(m.Center))
+					fmt.Fprintf(b, "%s|", Duration(m.Center))
 				}
 			}
 			b.WriteString("\n")
@@ -98,9 +98,9 @@ func (r *Report) readmeLatency(b *strings.Builder) {
 
 func (r *Report) readmeSpeed(b *strings.Builder) {
 	cpus := slices.Sorted(slices.Values(r.CPUs))
-	b.WriteString("\nTime per operation:\n\n| |")
+	b.WriteString("\nTime per operation:\n\n||")
 	for _, cpu := range cpus {
-		fmt.Fprintf(b, " %s, %s | %s | |", CPUs(cpu), r.Baseline, Subject)
+		fmt.Fprintf(b, "%s, %s|%s||", CPUs(cpu), r.Baseline, Subject)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|--:|--:|", len(cpus)) + "\n")
 	for _, h := range headline.Speed {
@@ -109,7 +109,7 @@ func (r *Report) readmeSpeed(b *strings.Builder) {
 			cells += speedCells(r.headline(h, cpu), r.Baseline)
 		}
 		if cells != strings.Repeat(notMeasured, len(cpus)) {
-			fmt.Fprintf(b, "| %s |%s\n", h.Says, cells)
+			fmt.Fprintf(b, "|%s|%s\n", h.Says, cells)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (r *Report) headline(h headline.Case, cpu int) *Case {
 	return nil
 }
 
-const notMeasured = " – | – | |"
+const notMeasured = "–|–||"
 
 // speedCells formats the baseline's time, ours, and the speed-up.
 func speedCells(c *Case, baseline string) string {
@@ -133,9 +133,9 @@ func speedCells(c *Case, baseline string) string {
 	}
 	ours, other := c.Row(Subject), c.Row(baseline)
 	if ours.Noisy() || other.Noisy() {
-		return " " + TooNoisy + " | " + TooNoisy + " | |"
+		return TooNoisy + "|" + TooNoisy + "||"
 	}
-	return fmt.Sprintf(" %s | %s | %s |", Duration(other.Time.Center), Duration(ours.Time.Center), Times(Speedup(ours, other).Center))
+	return fmt.Sprintf("%s|%s|%s|", Duration(other.Time.Center), Duration(ours.Time.Center), Times(Speedup(ours, other).Center))
 }
 
 // lost is what an operation loses, from the least to the most at one number of CPUs.
@@ -155,7 +155,7 @@ func (l *lost) String() string {
 	case Times(l.least) == Times(l.most):
 		return Times(l.most)
 	}
-	return strings.TrimSuffix(Times(l.least), "×") + " to " + Times(l.most)
+	return strings.TrimSuffix(Times(l.least), "×") + "–" + Times(l.most)
 }
 
 // readmeLosses lists what is slower than another way to do the same, by operation.
@@ -189,16 +189,16 @@ func (r *Report) readmeLosses(b *strings.Builder) {
 	fmt.Fprintf(b, "\n### Where we lose\n\n%d of %d comparisons, %d of them on one CPU. How many times as long it takes as the locked code:\n\n",
 		len(r.Losses()), len(r.Comparisons()), alone)
 	cpus := slices.Sorted(slices.Values(r.CPUs))
-	b.WriteString("| |")
+	b.WriteString("||")
 	for _, cpu := range cpus {
-		fmt.Fprintf(b, " %s |", CPUs(cpu))
+		fmt.Fprintf(b, "%s|", CPUs(cpu))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|", len(cpus)) + "\n")
 	slices.SortStableFunc(rows, func(a, b *row) int { return cmp.Compare(a.name, b.name) })
 	for _, row := range rows {
-		fmt.Fprintf(b, "| %s |", row.name)
+		fmt.Fprintf(b, "|%s|", row.name)
 		for _, cpu := range cpus {
-			fmt.Fprintf(b, " %s |", row.at[cpu])
+			fmt.Fprintf(b, "%s|", row.at[cpu])
 		}
 		b.WriteString("\n")
 	}

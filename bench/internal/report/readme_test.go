@@ -30,13 +30,15 @@ func TestReplaceReadme(t *testing.T) {
 	require.True(t, strings.HasSuffix(page, "<!-- /bench -->\nafter\n"), page)
 	require.NotContains(t, page, "\nold\n")
 	for _, line := range []string{
-		"| a cache hit while another key is created for 50 ms | latchfree | 52.5 ns | 63.0 ns | – | (4.20 ms) |",
-		"| | mutex | 105 ns | 52.5 ms | – | 53.5 ms |",
-		"| a cache hit among 100 keys | 10.0 ns | 5.00 ns | 2.00× |",
-		"| creating a value and deleting it | 10.0 ns | 20.0 ns | 0.50× |",
+		"|||p50|p99.9|p99.99|longest|",
+		"|a cache hit while another key is created for 50 ms|latchfree|52.5 ns|–|–|(4.20 ms)|",
+		"||mutex|105 ns|–|–|53.5 ms|",
+		"||1 CPU, mutex|latchfree||",
+		"|a cache hit among 100 keys|10.0 ns|5.00 ns|2.00×|",
+		"|creating a value and deleting it|10.0 ns|20.0 ns|0.50×|",
 		"4 of 5 comparisons, 4 of them on one CPU.",
-		"| cache: create | 1.25 to 2.00× |",
-		"| cache: mix | 2.00× |",
+		"|cache: create|1.25–2.00×|",
+		"|cache: mix|2.00×|",
 	} {
 		require.Contains(t, page, "\n"+line)
 	}
