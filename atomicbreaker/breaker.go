@@ -7,8 +7,8 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Breaker stops calls to something that keeps failing, and lets a few through to find out
-// whether it works again.
+// Breaker stops calls to a dependency that keeps failing, and lets a few through to find out
+// whether it has recovered.
 //
 // The zero Breaker is closed and has the default settings. Do not copy a Breaker after
 // first use. All methods may be called concurrently.
@@ -50,9 +50,9 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
-// Allow asks whether a call may be made now. If so, report its result once through the
-// Permit. Otherwise the error is ErrOpen or ErrTooManyProbes. A probe that is never
-// reported keeps its slot for Config.ProbeTimeout; other permits need no report.
+// Allow asks whether a call may be made now. If so, report the call's result once through the
+// Permit: a probe that is never reported keeps its slot for Config.ProbeTimeout. Other permits need
+// no report. If not, the error is ErrOpen or ErrTooManyProbes.
 //
 // Allow is wait-free while the breaker is closed, else lock-free. It takes effect by one
 // load or, for a probe, CAS.
@@ -78,10 +78,9 @@ func (b *Breaker) allowSlow() (Permit, error) {
 	return p, nil
 }
 
-// Do calls fn if the breaker admits it, and returns its error, which Config.Classify
-// classifies; a rejection is the error of Allow. If fn panics or calls runtime.Goexit, the call has failed, and
-// the panic goes on. If ctx is already done, Do returns its cause. It panics if ctx or fn
-// is nil.
+// Do calls fn if the breaker admits the call, and returns fn's error, which Config.Classify
+// classifies; otherwise it returns the error of Allow. A panic or runtime.Goexit of fn counts as a
+// failure and goes on. If ctx is already done, Do returns its cause. It panics if ctx or fn is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {

@@ -19,8 +19,8 @@ type Config struct {
 	// Policy says when a closed breaker opens; nil means Consecutive(5).
 	Policy Policy
 
-	// Shadow lets every call through. Otherwise the breaker works as usual, and Stats
-	// counts the calls that it would have rejected. Their results are Late.
+	// Shadow lets every call through, for trying out settings. Otherwise the breaker works as
+	// usual; Stats counts the calls that it would have rejected, whose results are Late.
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe through. It may
@@ -36,8 +36,8 @@ type Config struct {
 	// or 365 days if that is less or OpenTimeout is negative.
 	MaxOpenTimeout time.Duration
 
-	// Jitter is the random part of an open time, from 0 to 1: the time is drawn evenly
-	// between 1-Jitter of it and all of it. Of Trip(d), only Trip(0) has jitter.
+	// Jitter is the fraction of each open time that is random, from 0 to 1: with 0.1, the breaker
+	// stays open for 90 to 100 % of the time. It does not apply to Trip(d), except with d zero.
 	Jitter float64
 
 	// Backoff returns how long the breaker stays open the streak-th time in a row, in place
@@ -59,10 +59,10 @@ type Config struct {
 	// rounded down to a millionth. Zero opens it at the first failure.
 	ProbeFailureRate float64
 
-	// ProbeTimeout is how long a probe keeps its slot: when all are taken and the newest
-	// probe is older, all are free again. Results of these probes count while the breaker
-	// stays half-open, so calls may take longer. Zero means OpenTimeout, but at least ten
-	// seconds. At most 37 hours.
+	// ProbeTimeout is how long a probe keeps its slot: when all slots are taken and the newest
+	// probe is older than this, all are free again. Calls may take longer: their results count
+	// while the breaker stays half-open. Zero means OpenTimeout, but at least ten seconds. At most
+	// 37 hours.
 	ProbeTimeout time.Duration
 
 	// Classify says what an error that is not nil means; nil means the function Classify.

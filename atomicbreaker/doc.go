@@ -17,46 +17,50 @@
 //
 // For net/http, use package breakerhttp.
 //
-// A closed breaker lets every call through. When enough calls have failed, which Config.Policy defines, it opens, and
-// rejects all calls for a while. Then it is half-open: a few calls go through as probes. Success closes it, and a failure
-// opens it again.
+// A closed breaker lets every call through. When enough calls have failed, as Config.Policy
+// defines, it opens and rejects all calls for a while. Then it is half-open: a few calls go through
+// as probes. A success closes it; a failure opens it again.
 //
 // Where calls cannot be wrapped in Do, use Allow and the Permit, or IsOpen, RecordSuccess and RecordFailure. Package
 // settings reads JSON, YAML or flags, retrybudget limits retries, throttle rejects a part of the calls to an overloaded
 // service. MIGRATING.md maps the settings of other breakers.
 //
-// A breaker sets no deadlines, counts a call only when it ends, and is local to its process. Do not nest one in itself: once
-// it is half-open, the outer call is the probe, the inner one is rejected, and it never closes.
+// A breaker is local to its process. It sets no deadlines, and counts a call when it ends, so a
+// call that hangs does not open it. Do not nest a breaker in itself: once it is half-open, the
+// outer call is the probe, the inner one is rejected, and it never closes.
 //
 // # Guarantees
 //
 // A Breaker is linearizable: every operation takes effect at one moment between its call and its return. So is each key of
 // a Group.
 //
-//   - No concurrent failure is lost, and exactly one gets Tripped.
-//   - Consecutive and KOfN are exact. A window opens the breaker late by at most the failures in flight, a TripFunc after
-//     the failure has taken effect.
+//   - No concurrent failure is lost, and exactly one returns Tripped.
+//   - Consecutive and KOfN are exact. A window may open the breaker late, by at most the failures in flight; a TripFunc
+//     opens it after the failure has taken effect.
 //   - A half-open breaker never has more than Config.Probes calls in flight that are within Config.ProbeTimeout.
-//   - A report that changes the breaker synchronizes before every Allow, State, Snapshot and IsOpen that observes that.
+//   - A report that changes the breaker synchronizes before every Allow, State, Snapshot and IsOpen that observes the
+//     change.
 //
 // # Events
 //
 // OnStateChange, the listener, gets every change of a breaker once, in order. The change to HalfOpen comes with the first
 // probe.
 //
-//   - One of the callers that change a breaker delivers for all before it returns; the others do not wait.
-//   - A listener may use its breaker. If it panics or calls runtime.Goexit, the operation has taken effect, the rest is
-//     delivered first, and Allow gives its slot back.
+//   - Of the callers that change a breaker at once, one delivers all events before it returns; the others do not wait.
+//   - A listener may use its breaker. If it panics or calls runtime.Goexit, the operation has taken effect all the same,
+//     the other events are delivered first, and Allow gives its slot back.
 //
 // # Limits
 //
-// Time is the monotonic clock. An old permit counts as current after exactly 2^20-1 changes of mode or resets, and one for
-// an absent key may after 2^20 recoveries of keys; ResetAll counts as 4096. See DESIGN.md.
+// Time is the monotonic clock. An old permit counts as current after exactly 2^20-1 changes of mode
+// or resets; one for an absent key may count after 2^20 recoveries of keys, where ResetAll counts
+// as 4096. See DESIGN.md.
 //
 // # Costs
 //
-// A healthy call of a Breaker is two loads, without writes to shared memory, clock or allocation. One of a Group with
-// strings, numbers or booleans as keys is some ten loads, and a hash if any keys fail.
+// A healthy call of a Breaker is two loads: it writes no shared memory, reads no clock and
+// allocates nothing. With strings, numbers or booleans as keys, a healthy call of a Group is some
+// ten loads, and a hash if any keys fail.
 //
 // Do and the Execute functions allocate nothing, except in a closure that is inlined into another package with the
 // function that returns it (https://go.dev/issue/79592): use Breaker.Do there.
@@ -66,5 +70,6 @@
 // one has recovered; a failing key 190 bytes, and 260 for each window, 320 with a listener, 350 for settings by PerKey,
 // or 610 with Backoff. Neither starts a goroutine or needs closing.
 //
-// Where outsiders choose keys, use coarser ones: a key that has failed stays for up to ForgetAfter.
+// If outsiders choose the keys, use coarser ones: a key that has failed stays for up to
+// ForgetAfter.
 package atomicbreaker

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Reasons why a call was not admitted.
+// Every rejection matches ErrRejected.
 var (
-	// ErrRejected matches every rejection.
+	// ErrRejected is what every rejection wraps.
 	ErrRejected = errors.New("atomicbreaker: call rejected")
 
 	// ErrOpen says that the breaker is open.

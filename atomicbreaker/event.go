@@ -46,7 +46,7 @@ type Reason uint8
 
 const (
 	_ Reason = iota
-	// ReasonThreshold is a failure too many in a row or among the last calls.
+	// ReasonThreshold is one failure too many in a row, or among the last calls.
 	ReasonThreshold
 	// ReasonFailureRate is a failure that met a FailureRate.
 	ReasonFailureRate

@@ -13,15 +13,14 @@ import (
 // Group is a breaker for every key. An absent key is healthy and takes no memory; keys that
 // fail are in the group until they recover.
 //
-// The zero Group has the default settings. Do not copy a Group after first use. All methods
-// may be called concurrently. Methods that are "lock-free or blocking" take the mutex of a
-// hash bucket when the key enters or leaves the group, and meanwhile one of the whole group
-// when a key leaves that was not always closed, or was reset; and they wait for the listener
-// when the state changes. Else they are lock-free. They take effect by one CAS, or by one load if they
-// change nothing.
+// The zero Group has the default settings. Do not copy a Group after first use. All methods may be
+// called concurrently. Methods that are "lock-free or blocking" take the mutex of a hash bucket
+// when the key enters or leaves the group, and within it a mutex of the whole group when the key
+// that leaves had opened or was reset; and they wait for the listener when the state changes.
+// Otherwise they are lock-free. They take effect by one CAS, or by one load if they change nothing.
 //
-// A key with an uncomparable value makes every method panic, as with Go's maps. A key that
-// is not equal to itself, a NaN, is always healthy, and its failures are Late.
+// A key with an uncomparable value makes every method panic, as with Go's maps. A NaN, which is not
+// equal to itself, is always healthy, and its failures are Late.
 type Group[K comparable] struct {
 	_ atomics.NoCopy
 
@@ -290,10 +289,9 @@ func (g *group[K]) read(k K) (view, *cell[K]) {
 	return absent, nil
 }
 
-// ResetAll closes the breakers of all keys, one by one. When it returns, the results of all
-// calls admitted before it began are Late, and those of calls admitted meanwhile may be. It
-// leaves alone only a healthy key whose events are being delivered. The listener gets the
-// events at the end.
+// ResetAll closes the breakers of all keys, one by one. When it returns, the results of all calls
+// admitted before it began are Late; those of calls admitted while it runs may be. It skips only
+// healthy keys whose events are being delivered. The listener gets the events at the end.
 //
 // ResetAll is blocking on a mutex of the group, on one bucket's at a time, and on the listener. It takes
 // effect for absent keys when it begins, and for others by one CAS each.

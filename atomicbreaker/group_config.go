@@ -11,28 +11,28 @@ type GroupConfig[K comparable] struct {
 	// returns wrong ones.
 	Default Config
 
-	// PerKey returns the settings of one key. It must be fast, and return the same for the
-	// same key: it is called for failures, errors and commands of absent keys, for their
-	// successes if Default has a SlowRate, and in Update for each key in the group.
-	// Stats.WrongSettings counts wrong ones; New(g.Config(k)) says what is wrong. If PerKey
-	// panics, the operation records nothing.
+	// PerKey returns the settings of one key. It must be fast, and return the same settings for the
+	// same key. It is called for failures, errors and commands of absent keys, for their successes
+	// if Default has a SlowRate, and by Update for each key in the group. If its settings are
+	// wrong, those of Default hold: Stats.WrongSettings counts that, and New(g.Config(k)) says what
+	// is wrong. If PerKey panics, the operation records nothing.
 	PerKey func(K) Config
 
-	// ForgetAfter is how long the group remembers a key that is not healthy and that nobody
-	// calls: an open or half-open key from its last call, or the end of its open time or
-	// ProbeTimeout if later; a closed key from the last result that it remembers. Then
-	// whatever meets the key finds it healthy. Zero means one hour, a negative value never.
-	// At most 365 days. Keys that are open until Reset, ForcedOpen or Disabled stay.
+	// ForgetAfter is how long the group remembers an unhealthy key that nobody calls: after that
+	// the key is healthy. Zero means one hour, a negative value never. At most 365 days. For an
+	// open or half-open key the time starts with its last call, or with the end of its open time or
+	// ProbeTimeout if that is later; for a closed key with the last result that it remembers. Keys
+	// that are open until Reset, ForcedOpen or Disabled stay.
 	//
-	// There is no timer. The key leaves the group when something changes it, in Sweep, in
-	// inserts after the group has doubled, and when MaxOpen withholds failures.
+	// There is no timer: a forgotten key leaves the group when something changes it, in Sweep,
+	// after the group has doubled, and when MaxOpen withholds failures.
 	ForgetAfter time.Duration
 
-	// MaxOpen is how many keys may be open or half-open at once, so that a local fault does
-	// not shut off everything. Zero means no bound. A failure or GroupPermit.Trip that
-	// would open one key too many is Counted; the key's next failure tries again. Keys that
-	// Group.Trip or HalfOpen opens count, unbounded; ForcedOpen keys do not. A lower bound
-	// closes no key.
+	// MaxOpen is how many keys may be open or half-open at once, so that a local fault does not
+	// shut off everything. Zero means no bound. A failure or GroupPermit.Trip that would open one
+	// key too many is Counted; the key's next failure tries again. Group.Trip and HalfOpen open
+	// keys beyond the bound, and these count; ForcedOpen keys do not. Lowering the bound closes no
+	// key.
 	MaxOpen int
 
 	// OnStateChange is called for every change of a key: for one key in order, for

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// GroupPermit is a Permit for a key of a Group. If the key was absent when the call was
-// admitted, the report is Late if the key has opened or was reset since, or if more than 4,000
-// keys have recovered.
+// GroupPermit is a Permit for a key of a Group. If the key was absent when the call was admitted,
+// the report is Late once the key has opened or was reset, and also once more than 4,000 keys have
+// recovered.
 type GroupPermit[K comparable] struct {
 	cell *cell[K] // that admitted the call; if the key was absent, group.healthy
 	key  K

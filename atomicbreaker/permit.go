@@ -7,10 +7,10 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Permit is the right to make one call, and the duty to report once how it ended. If the
-// breaker has changed its state or was reset meanwhile, the report is Late and changes
-// nothing; but that of a probe past its ProbeTimeout counts while the breaker stays
-// half-open. Reports of the zero Permit are Late. A second report may count again.
+// Permit is the right to make one call, and the duty to report how it ended, once: a second report
+// may count again. If the breaker has changed its state or was reset meanwhile, the report is Late
+// and changes nothing. A probe past its ProbeTimeout still counts while the breaker stays
+// half-open. Reports of the zero Permit are Late.
 type Permit struct {
 	core *core
 	bits uint64 // the admitting word's stay and, in its payload, when the call began

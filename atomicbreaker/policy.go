@@ -71,8 +71,8 @@ func (n consecutive) addTo(r *rules) error {
 	return nil
 }
 
-// KOfN opens the breaker on a failure that is exactly the k-th among the last n calls that
-// are not Ignored. k must be in 1..n, and n at most 1024. A failure rate of ratio is
+// KOfN opens the breaker on the failure that makes exactly k failures among the last n calls,
+// Ignored calls aside. k must be in 1..n, and n at most 1024. A failure rate of ratio is
 // KOfN(ceil(ratio*n), n).
 //
 // While any of the last n calls has failed, every result writes to the breaker's state,

@@ -32,10 +32,10 @@ func rate(n, of int) float64 {
 // TripFunc asks trip after each failure, and each call slower than slow, whether to open
 // the breaker. If slow is zero, calls are not timed. For the window see FailureRate.
 //
-// The caller that reports the call to a closed breaker runs trip, at most once, outside any
-// lock and after the call has counted, so trip must be safe for concurrent use. True opens
-// nothing if the breaker has changed or was reset since, or its key has left the group. A
-// panic or runtime.Goexit loses only the answer.
+// The caller that reports the call to a closed breaker runs trip, at most once, after the call has
+// counted and outside any lock: trip must be safe for concurrent use. Its answer is dropped if the
+// breaker has changed or was reset since, if its key has left the group, or if trip panics or calls
+// runtime.Goexit.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
 	return tripFunc{window, slow, &trip}
 }

@@ -76,7 +76,7 @@ func (b *Breaker) State() State {
 	return v.doing()
 }
 
-// Snapshot returns the state with its details, of one moment except for the counts of
+// Snapshot returns the state and its details. They are of one moment, except for the counts of
 // windows and what Update changes meanwhile.
 //
 // Snapshot is wait-free; lock-free with a KOfN. It takes effect by

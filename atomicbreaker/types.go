@@ -73,7 +73,8 @@ const (
 	// Tripped says that this failure opened the breaker. With Config.ProbeFailureRate it
 	// may be a success.
 	Tripped
-	// Recovered says that this success closed the breaker. With Config.ProbeFailureRate it may be a failure.
+	// Recovered says that this success closed the breaker. With Config.ProbeFailureRate it may be a
+	// failure.
 	Recovered
 )
 

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Update changes the settings, or nothing if one is wrong; then the error names the setting
-// and its value. Failures, probes in flight and the end of the open time stay. But a
-// policy with a KOfN counts from zero after one without, and the other way round, and
-// windows start empty unless all are as before. Calls in progress use the
-// old settings or the new. Update replaces or silences a listener, but cannot add one if New had none.
+// Update changes the settings, or nothing if one is wrong; then the error names the setting and its
+// value. Update can replace or remove a listener, but cannot add one if New had none. Failures,
+// probes in flight and the end of the open time stay, with two exceptions: failures are counted
+// from zero when a KOfN comes or goes, and windows start empty unless all are as before. Calls in
+// progress use the old settings or the new.
 //
 // Update is lock-free. It takes effect by one CAS.
 func (b *Breaker) Update(c Config) error {

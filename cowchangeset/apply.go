@@ -37,16 +37,16 @@ func (s *applyState) phaseNow() phase {
 	return s.phase
 }
 
-// Apply seals the changeset and calls fn with its entries. If fn returns nil, the
-// changeset is applied, and every later Apply returns ErrApplied; if it fails, panics or
-// calls runtime.Goexit, another Apply may try again. If the process ends before the store
-// knows that fn has returned, or the store is no Applier, fn may run again after Resume:
-// it must be safe to repeat.
+// Apply seals the changeset and calls fn with its entries. With a Store fn must be safe to repeat:
+// it may run again after Resume, if the process ends before the store has been told that fn
+// returned nil, or if the store is not an Applier. If fn returns nil, the changeset is applied, and
+// every later Apply returns ErrApplied; if fn fails, panics or calls runtime.Goexit, another Apply
+// may try again.
 //
-// One Apply of a changeset runs at a time; others return ErrApplying. Entries recorded
-// meanwhile go to the next changeset. With a Store, fn runs when that has the whole
-// changeset. If it cannot be told that fn has returned nil, Apply returns a StoreError,
-// and another Apply only tells it.
+// One Apply of a changeset runs at a time; others return ErrApplying. Entries recorded meanwhile go
+// to the next changeset. With a Store, fn runs once the store has the whole changeset. If the store
+// cannot be told that fn returned nil, Apply returns a StoreError, and another Apply only tells the
+// store.
 //
 // Apply returns ErrAborted after Abort, and the cause of ctx if that is done before fn
 // runs. It panics if ctx or fn is nil.
@@ -163,13 +163,12 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 // Applied is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Applied() uint64 { return c.cursor.Load() } // LP(Applied)
 
-// Abort seals the changeset and marks it as not to be applied, with the reason why; nil
-// gives none. It returns ErrApplied or ErrApplying if it comes too late. Another Abort
-// returns nil, and the first reason stays. If ctx is done, nothing changes. Abort panics
-// if ctx is nil.
+// Abort seals the changeset and marks it as not to be applied. The error why is the reason, or nil.
+// Abort returns ErrApplied or ErrApplying if it comes too late. Another Abort returns nil, and the
+// first reason stays. If ctx is done, nothing changes. Abort panics if ctx is nil.
 //
-// With a Store, Abort returns when that knows of it, or with a StoreError: then another
-// Abort tells the store.
+// With a Store, Abort returns when the store has been told, or with a StoreError: then another
+// Abort tells it.
 //
 // Abort is lock-free, and with a Store blocking on that. It takes effect when the
 // changeset is marked, after it was sealed.

@@ -30,6 +30,7 @@ func opened(t *testing.T, vs ...int) (*cowchangeset.Tracker[int], *cowchangeset.
 	return tracker, c
 }
 
+// Reported bug 21, Sourcegraph: nothing can be queued during an apply.
 // Apply seals, and a success is the last.
 func TestApply(t *testing.T) {
 	tracker, c := opened(t, 1, 2)
@@ -98,6 +99,9 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
+// Checks A1, A2.
+
+// Reported bug 19, Terraform, Liquibase, Flyway: a plan is applied twice, or lost halfway.
 // Terraform #24078, Liquibase, Flyway: of many calls of Apply at once, one applies.
 func TestStressAppliedOnce(t *testing.T) {
 	for range 200 {
@@ -135,6 +139,7 @@ func TestStressAppliedOnce(t *testing.T) {
 	}
 }
 
+// Reported bug 19, Terraform, Liquibase, Flyway: a plan is applied twice, or lost halfway.
 // Entry by entry, a failure is where the next call goes on; killed in the middle,
 // as in Terraform #20718, Resume knows where.
 func TestApplyEach(t *testing.T) {
@@ -197,6 +202,7 @@ func TestApplyEach(t *testing.T) {
 	m.check(t)
 }
 
+// Reported bug 19, Terraform, Liquibase, Flyway: a plan is applied twice, or lost halfway.
 // If the store could not be told that all is applied, the next Apply tells it and
 // does not apply again.
 func TestApplyIsNotRepeatedForTheStore(t *testing.T) {
@@ -226,6 +232,7 @@ func TestApplyIsNotRepeatedForTheStore(t *testing.T) {
 	m.check(t)
 }
 
+// Reported bug 22, xsync: an idle consumer spins.
 // A Follow yields what there is and what comes, and ends at the seal.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,6 +280,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// Reported bug 22, xsync: an idle consumer spins.
 // A Follow ends with its context and with its loop, and holds up nobody.
 func TestFollowEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,10 +36,9 @@ type Changeset[E any] struct {
 // Receipt says where an entry went. Entries are ordered by Ordinal, and then by Seq, which
 // may skip numbers.
 //
-// No two entries of a tracker have the same receipt. With a Store, a crash loses receipts
-// with their entries unless their Seq is below Changeset.Durable, as it is when Record has
-// returned nil without Config.Async. After Resume, other entries may get lost receipts: if
-// that matters, Start first.
+// No two entries of a tracker have the same receipt. With a Store, a crash loses entries whose Seq
+// is not below Changeset.Durable; an entry whose Record returned nil without Config.Async is below
+// it. After Resume, new entries may get the receipts of lost ones: if that matters, Start first.
 type Receipt struct {
 	ChangesetID string
 	Ordinal     uint64 // the changeset's
@@ -92,8 +91,8 @@ func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(N
 // Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
 
-// RecordContext is Record with a context, as Tracker.RecordContext. It panics if ctx is
-// nil.
+// RecordContext is Record with a context that bounds the wait for the Store: see
+// Tracker.RecordContext. It panics if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
 // It takes effect when the entry's slot is reserved.
@@ -137,10 +136,10 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 // Sealing again returns an equal Final. If ctx is done, Seal only returns its cause. It
 // panics if ctx is nil.
 //
-// With a Store, Seal returns when that has the entries and knows of the seal, or with a
-// StoreError beside the Final: the changeset is sealed all the same, and another Seal
-// tells the store. If Resume has left the entries in the Store, Seal reads and keeps them;
-// if that fails, the Final is empty.
+// With a Store, Seal returns when the store has the entries and the seal, or with a StoreError
+// beside the Final: the changeset is sealed all the same, and another Seal tells the store. If
+// Resume has left the entries in the Store, Seal reads and keeps them; if that fails, the Final is
+// empty.
 //
 // Seal is lock-free, and with a Store blocking on that. It takes effect when the seal bit
 // is set.
@@ -177,7 +176,7 @@ func (c *Changeset[E]) fetch(ctx context.Context, m *cut[E]) (Final[E], error) {
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing
 
-// IsSealed reports whether the changeset is sealed, as it then remains.
+// IsSealed reports whether the changeset is sealed. A sealed changeset stays sealed.
 //
 // IsSealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
@@ -185,9 +184,9 @@ func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed):
 // Entries yields the entries that the changeset has when the loop begins, in order and
 // with their Seq.
 //
-// If Resume has left them in the Store, each loop reads them there, and panics with a
-// *StoreError if that fails; it yields nothing if Prune has forgotten the changeset. After
-// Seal or Trail.Fetch, which return the error, loops need no store.
+// If Resume has left them in the Store, each loop reads them there, and panics with a *StoreError
+// if that fails. To get the error instead, call Seal or Trail.Fetch first: after these, loops need
+// no store. If Prune has forgotten the changeset, such a loop yields nothing.
 //
 // Entries is lock-free, and blocking on the Store for what it reads there. It takes effect,
 // when a loop over it begins, as the reserved slots are counted.

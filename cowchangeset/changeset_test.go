@@ -93,6 +93,8 @@ func TestChangesetRecord(t *testing.T) {
 	}
 }
 
+// Checks L1, L2, L3, L4.
+
 // Entries past the ends of many chunks, singly and in batches of every size
 // around a chunk's.
 func TestChangesetChunks(t *testing.T) {
@@ -192,6 +194,9 @@ func TestChangesetSealContext(t *testing.T) {
 	wantEntries(t, c, 1)
 }
 
+// Checks L5, L7, L8, L10.
+
+// Reported bug 15, Storm, unolog, agent-manager, quic-go: a last record is lost, or panics.
 // A sealer stalls after the seal bit: an operation that sees the bit finishes the seal,
 // before it tells anybody.
 func TestChangesetStalledSealer(t *testing.T) {
@@ -228,6 +233,8 @@ func TestChangesetStalledSealer(t *testing.T) {
 	}
 }
 
+// Checks L5, L7, L8, L10.
+
 // Failed reservations do not go on inflating the count of a sealed log, and do
 // not make it longer.
 func TestChangesetSealedStaysSmall(t *testing.T) {
@@ -253,6 +260,10 @@ func TestChangesetSealedStaysSmall(t *testing.T) {
 	}
 }
 
+// Checks L1, L2, L3, L4.
+
+// Reported bug 13, append-only-vec, salsa: writers spin for a descheduled one.
+// Reported bug 16, disruptor, Aeron: a dead claimant stops all readers.
 // A writer that stalls after its reservation delays no cut and no seal, and its
 // entry enters no changeset that was cut without it.
 func TestChangesetStalledWriter(t *testing.T) {
@@ -282,6 +293,9 @@ func TestChangesetStalledWriter(t *testing.T) {
 	}
 }
 
+// Checks L1, L2, L3, L4.
+
+// Reported bug 16, disruptor, Aeron: a dead claimant stops all readers.
 // A batch that stalls after any step is in all cuts from then on, or in none.
 func TestChangesetStalledBatch(t *testing.T) {
 	batch := make([]int, 40) // over three chunks
@@ -328,6 +342,8 @@ func TestChangesetStalledBatch(t *testing.T) {
 	wantEntries(t, c, append(batch, 7)...)
 }
 
+// Checks L5, L7, L8, L10.
+
 // Writers that stall before the chunk that they reserved exists.
 func TestChangesetStalledFarWriter(t *testing.T) {
 	for _, sealing := range []bool{false, true} {
@@ -362,6 +378,8 @@ func collected(t *testing.T, what string, p weak.Pointer[large]) {
 		}
 	}
 }
+
+// Checks L11.
 
 // A Final keeps its own entries, and neither its changeset nor those before and
 // after it: however many entries it has, with gaps or none.
@@ -536,6 +554,7 @@ func TestApplyRunsAgainAfterACrash(t *testing.T) {
 	m.check(t)
 }
 
+// Reported bug 12, boxcar: each of many writers allocates the next chunk.
 // T12 boxcar #1: writers that reach the end of a chunk together make one more, and not
 // one each.
 func TestT12_StressChunksAreNotWasted(t *testing.T) {
@@ -557,6 +576,7 @@ func TestT12_StressChunksAreNotWasted(t *testing.T) {
 	}
 }
 
+// Reported bug 13, append-only-vec, salsa: writers spin for a descheduled one.
 // T13 append-only-vec #15, salsa #555: however many write, and on one processor,
 // nobody spins for another one.
 func TestT13_StressManyOnOneProcessor(t *testing.T) {
@@ -580,6 +600,7 @@ func TestT13_StressManyOnOneProcessor(t *testing.T) {
 	}
 }
 
+// Reported bug 17, trusty-tools, AgentHub: the store gets entries out of order.
 // T17 trusty-tools #7161, AgentHub #2154: the store sees entries in the order of
 // their numbers, from one caller at a time, however many record.
 func TestT17_StressStoreSeesTheOrder(t *testing.T) {
@@ -622,6 +643,7 @@ func TestT17_StressStoreSeesTheOrder(t *testing.T) {
 	}
 }
 
+// Reported bug 20, Kubernetes: a retry conflicts with its own first attempt.
 // T20 Kubernetes #80916, #107417: a caller that tries again after a failure of its own
 // does not conflict with itself.
 func TestT20_RetriesDoNotConflict(t *testing.T) {

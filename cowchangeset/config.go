@@ -23,17 +23,17 @@ type Config[E any] struct {
 	// only.
 	Store Store[E]
 
-	// Async lets Record return when the entry is in memory. The tracker tells the store
-	// soon afterwards, on goroutines of its own. After a failure the next Record, Start or
-	// Prune makes them try again; only callers that wait, as in Flush, get errors. Entries
-	// that are not durable when the process ends are lost, and their receipts with them.
+	// Async lets Record return when the entry is in memory. Entries that are not durable when the
+	// process ends are lost, and their receipts with them. The tracker writes to the store soon
+	// afterwards, on goroutines of its own. After a failure the next Record, Start or Prune makes
+	// it try again; only callers that wait, as in Flush, get errors.
 	Async bool
 
-	// MaxBacklog bounds, for each changeset, how many entries Async takes ahead of the
-	// store: zero means 65,536, and a negative value no bound. At the bound a Record waits
-	// for the store. If that fails, or the Record's context ends, nothing is recorded, and
-	// the error matches ErrBacklogFull and the StoreError. Each goroutine that records may
-	// exceed the bound by one entry or batch.
+	// MaxBacklog bounds, for each changeset, how many entries Async may be ahead of the store: zero
+	// means 65,536, a negative value no bound. At the bound a Record waits for the store. If the
+	// store fails, or the Record's context ends, nothing is recorded, and the error matches
+	// ErrBacklogFull and the StoreError. Each goroutine that records may exceed the bound by one
+	// entry or batch.
 	MaxBacklog int
 
 	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once.
@@ -44,8 +44,8 @@ type Config[E any] struct {
 	// a negative value no bound.
 	StoreTimeout time.Duration
 
-	// PruneUnapplied lets Prune, and thus the Store, forget changesets that are sealed,
-	// and neither applied nor aborted: for trails that nobody applies.
+	// PruneUnapplied lets Prune, and thus the Store, also forget changesets that are sealed but
+	// neither applied nor aborted: for trails that nobody applies.
 	PruneUnapplied bool
 }
 
@@ -108,7 +108,7 @@ func bounded(ctx context.Context, timeout time.Duration, call func(context.Conte
 	return err
 }
 
-// MustNew is New for settings that are known to be valid; it panics on others.
+// MustNew is like New but panics if a setting is wrong.
 func MustNew[E any](config Config[E]) *Tracker[E] {
 	t, err := New(config)
 	if err != nil {

@@ -40,17 +40,17 @@
 //
 // # Durability
 //
-// With [Config].Store, entries outlive the process: Record returns when the store has
-// the entry, and Records that wait at the same time share one call of the store. When it
-// fails or hangs, the tracker in memory goes on, returns a [StoreError], and calls the
-// store again later. [Resume] makes a tracker of the contents of a store. Package journal is a
-// store in files, and the module integrations/sqlstore one in SQLite or PostgreSQL. A
-// tracker needs no closing; before a store is closed, call Flush.
+// With [Config].Store, entries outlive the process: Record returns when the store has the entry,
+// and Records that wait at the same time share one call of the store. When the store fails or hangs,
+// the tracker in memory goes on, returns a [StoreError], and calls the store again later. [Resume]
+// makes a tracker of what a store holds. Package journal is a store in files, and the module
+// integrations/sqlstore one in SQLite or PostgreSQL. A tracker needs no closing; call Flush before
+// you close its store.
 //
 // # Costs
 //
 // Record is two atomic read-modify-writes, one of them on a word that all recording
 // goroutines share, and allocates only slots. Slice.Load is two atomic loads. A tracker
-// keeps every changeset in memory until [Tracker.Prune] forgets it. Slices whose items are
-// mostly replaced one by one are copied each time: use a map.
+// keeps every changeset in memory until [Tracker.Prune] forgets it. Set and Delete copy a
+// Slice: if items are mostly replaced one by one, use a map.
 package cowchangeset

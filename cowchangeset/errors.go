@@ -8,7 +8,7 @@ import (
 
 // Compare errors with errors.Is.
 var (
-	// ErrNoActive: there is no changeset to record into.
+	// ErrNoActive: there is no open changeset to record into.
 	ErrNoActive = errors.New("cowchangeset: no active changeset")
 
 	// ErrSealed: the changeset is sealed and accepts no more entries.

@@ -36,8 +36,8 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 	return failed
 }
 
-// Durable returns how much of the changeset the Store has: every entry with a Seq below
-// the result. It is zero without a Store.
+// Durable returns how much of the changeset the Store has: every entry with a Seq below the result.
+// Without a Store the result is zero.
 //
 // Durable is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Durable() uint64 {

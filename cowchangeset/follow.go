@@ -5,13 +5,13 @@ import (
 	"iter"
 )
 
-// Follow yields the entries with a Seq of at least from, in order: those that there are,
-// and then each that comes, until the changeset is sealed or ctx is done. It sleeps while
-// nothing comes: to end it then, end ctx.
+// Follow yields the entries with a Seq of at least from, in order: those that are there, and then
+// each new one, until the changeset is sealed or ctx is done. It sleeps while nothing is recorded:
+// only ctx ends it then.
 //
-// Follow cuts the changeset whenever something has come: do not follow large batches with
-// many loops. It may yield an entry before the Store has it. It reads what Resume has left
-// in the Store, and panics, as Entries does. Follow panics if ctx is nil.
+// Follow may yield an entry before the Store has it. It cuts the changeset whenever something was
+// recorded: do not follow large batches with many loops. It reads what Resume has left in the
+// Store, and panics, as Entries does. Follow panics if ctx is nil.
 //
 // Follow is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.

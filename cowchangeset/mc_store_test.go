@@ -316,6 +316,8 @@ func TestFollowsBehindAStalledWaker(t *testing.T) {
 	})
 }
 
+// Checks L5, L7, L8, L10.
+
 // Once a goroutine has seen the seal, no waiter sleeps any more, also where the sealer
 // stalls before it has woken them.
 func TestSealedIsToldToAll(t *testing.T) {
@@ -615,6 +617,8 @@ func TestTicketProtocols(t *testing.T) {
 		})
 	})
 }
+
+// Checks K1, K2, K3, K4, K5.
 
 // A Start that its caller leaves, at whatever moment, has come into being or has
 // not, for all to see, and the others have their turns.

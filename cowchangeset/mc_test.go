@@ -26,6 +26,8 @@ func protocol(t *testing.T, cfg mc.Config, fresh, model func() recorder, threads
 	})
 }
 
+// Checks L6.
+
 // What threads may do to a tracker and its first changeset. All but one of the
 // bodies are explored in full, that one with few preemptions.
 func TestTrackerProtocols(t *testing.T) {
@@ -180,6 +182,7 @@ func TestReport_NaiveMisplacesChanges(t *testing.T) {
 	}
 }
 
+// Reported bug 14, the defect report, systeminit: a change lands in another changeset.
 func TestReport_TrackerMisplacesNothing(t *testing.T) {
 	for name, threads := range reported {
 		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, withOne, modelWithOne, threads, entries) })

@@ -85,9 +85,9 @@ func (s *Slice[T]) All() iter.Seq2[int, T] {
 	}
 }
 
-// Append adds copies of items at the end, next to each other, and returns the index of the
-// first one, or the length if there are none. It copies the array only when that is full,
-// or to go past an appender that is stuck halfway.
+// Append adds copies of items at the end, next to each other, and returns the index of the first
+// one, or the length if there are none. It copies the array only when that is full, or to get past
+// an appender that has stalled halfway.
 //
 // Append is lock-free. It takes effect when the new length is published.
 func (s *Slice[T]) Append(items ...T) int {
@@ -146,10 +146,10 @@ func grown[T any](a *array[T], n uint64, more []T) *array[T] {
 	return b
 }
 
-// Update replaces the contents by the result of fn, which belongs to the Slice afterwards.
-// Fn must not write to its argument; it may return it, a part of it, or append to it. Fn
-// runs again whenever another change came first: it should be pure. If it panics or calls
-// runtime.Goexit, nothing changes. Update panics if fn is nil.
+// Update replaces the contents by the result of fn, which then belongs to the Slice. Fn runs again
+// whenever another change came first: it should be pure. It must not write to its argument; it may
+// return it, a part of it, or append to it. If fn panics or calls runtime.Goexit, nothing changes.
+// Update panics if fn is nil.
 //
 // Update is lock-free. It takes effect when the array is replaced.
 func (s *Slice[T]) Update(fn func(old []T) []T) {
@@ -165,9 +165,9 @@ func (s *Slice[T]) Update(fn func(old []T) []T) {
 	}
 }
 
-// CompareAndSwap replaces the contents by items, which belong to the Slice afterwards, if
-// nothing changed since the snapshot old was taken, and reports whether it did. The zero
-// Snapshot matches a Slice that was never changed.
+// CompareAndSwap replaces the contents by items if nothing has changed since the snapshot old was
+// taken, and reports whether it did. Then items belongs to the Slice. The zero Snapshot matches a
+// Slice that was never changed.
 //
 // CompareAndSwap is lock-free. It takes effect when the array is replaced, or when the
 // version is read and differs.

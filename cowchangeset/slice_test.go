@@ -90,6 +90,9 @@ func TestSliceAppend(t *testing.T) {
 	}
 }
 
+// Checks S1, S5.
+
+// Reported bug 3, Go, containers/image, ocicrypt: two appends write the same place.
 // What a slice handed out never changes, nor does what users append to it.
 func TestSliceLoadIsImmutable(t *testing.T) {
 	var s cowchangeset.Slice[int]
@@ -134,6 +137,8 @@ func TestSliceUpdate(t *testing.T) {
 	}
 }
 
+// Checks S1, S5.
+
 // Fn may return its argument or a part of it: what shares the old array is
 // never written through.
 func TestSliceUpdateAliases(t *testing.T) {
@@ -160,6 +165,7 @@ func TestSliceUpdateAliases(t *testing.T) {
 	}
 }
 
+// Reported bug 5, arc-swap, cascade: updates are lost; nested or panicking ones hang.
 func TestSliceUpdateBadFunctions(t *testing.T) {
 	var s cowchangeset.Slice[int]
 	s.Append(1)
@@ -223,6 +229,8 @@ func TestSliceCompareAndSwap(t *testing.T) {
 	}
 }
 
+// Checks S2, S3, S4.
+
 // A version outlives copies that only change the representation.
 func TestSliceCompareAndSwapAfterStall(t *testing.T) {
 	var s cowchangeset.Slice[int]
@@ -239,6 +247,9 @@ func TestSliceCompareAndSwapAfterStall(t *testing.T) {
 	wantItems(t, &s, 2)
 }
 
+// Checks S2, S3, S4.
+
+// Reported bug 9, append-only-vec, salsa: a descheduled append stops others.
 // Appenders and replacers that stall after any step are passed by.
 func TestSliceStalledWriters(t *testing.T) {
 	var s cowchangeset.Slice[int]
@@ -288,6 +299,7 @@ func TestSliceIteration(t *testing.T) {
 	}
 }
 
+// Reported bug 2, xiaq/persistent: a nil item is the end, or no item.
 // Nothing depends on what items are: no comparison, no zero-value sentinel.
 func TestSliceOddItems(t *testing.T) {
 	var s cowchangeset.Slice[any]
@@ -304,6 +316,8 @@ func TestSliceOddItems(t *testing.T) {
 		t.Errorf("%d empty structs", empty.Len())
 	}
 }
+
+// Checks S6.
 
 // Items without a size can be more than a length has bits for.
 func TestSliceTooLong(t *testing.T) {
@@ -465,6 +479,7 @@ func TestSliceKeepsNothingAlive(t *testing.T) {
 	runtime.KeepAlive(&s)
 }
 
+// Reported bug 9, append-only-vec, salsa: a descheduled append stops others.
 // Edits of single items pass by writers that have stalled. The later
 // steps of these harm nothing.
 func TestSliceEditsPassStalledWriters(t *testing.T) {
@@ -499,6 +514,7 @@ func TestSliceEditsPassStalledWriters(t *testing.T) {
 	}
 }
 
+// Reported bug 6, rcu_ptr, dingo, h5i, growthbook: a writer never gets through.
 // A Set gets through a stream of appends, which an Update might not: each
 // append has it copy again.
 func TestSliceSetAmongAppends(t *testing.T) {
@@ -530,6 +546,7 @@ func TestSliceSetAmongAppends(t *testing.T) {
 // What users of other copy-on-write and append-only containers have reported;
 // DESIGN.md says who.
 
+// Reported bug 1, benbjohnson/immutable, bifurcan: a write changes an earlier version.
 // The backing array of one version is written to by a later one.
 func TestT1_OldVersionsNeverChange(t *testing.T) {
 	var s cowchangeset.Slice[int]
@@ -580,6 +597,7 @@ func TestT1_OldVersionsNeverChange(t *testing.T) {
 	}
 }
 
+// Reported bug 2, xiaq/persistent: a nil item is the end, or no item.
 // Nil and zero items are taken for places where there is none.
 func TestT2_NilAndZeroItems(t *testing.T) {
 	var pointers cowchangeset.Slice[*int]
@@ -615,6 +633,7 @@ func TestT2_NilAndZeroItems(t *testing.T) {
 	wantItems(t, &nothing, struct{}{}, struct{}{})
 }
 
+// Reported bug 3, Go, containers/image, ocicrypt: two appends write the same place.
 // A reader appends to what it was given, and two such readers, or a reader and
 // a writer, share the array behind it.
 func TestT3_ReadersAppend(t *testing.T) {
@@ -647,6 +666,7 @@ func TestT3_ReadersAppend(t *testing.T) {
 	}
 }
 
+// Reported bug 4, slf4j-test, jcabi-jdbc, sentry-java, elps: n appends copy n² items.
 // Copy-on-write lists copy all items for each that is appended. Here the copies
 // of n appends are fewer than 3n items; TestSliceAppendIsAmortized counts bytes.
 func TestT4_AppendsCopyLittle(t *testing.T) {
@@ -666,6 +686,7 @@ func TestT4_AppendsCopyLittle(t *testing.T) {
 	}
 }
 
+// Reported bug 5, arc-swap, cascade: updates are lost; nested or panicking ones hang.
 // A load, a change and a store lose the changes in between; so there is no
 // store. Functions that panic, exit or update again leave the contents as they
 // should be, and hang nobody.
@@ -704,6 +725,7 @@ func TestT5_UpdatesWithinUpdates(t *testing.T) {
 	}
 }
 
+// Reported bug 6, rcu_ptr, dingo, h5i, growthbook: a writer never gets through.
 // Writers that give up after so many attempts, or lose to others, lose what
 // they write.
 func TestT6_AllWritersLand(t *testing.T) {
@@ -749,6 +771,7 @@ func TestT6_AllWritersLand(t *testing.T) {
 	}
 }
 
+// Reported bug 7, left-right, evmap: a parked reader blocks writers.
 // A reader that stays in a loop keeps writers waiting, or sees what they do.
 func TestT7_ParkedReaderBlocksNobody(t *testing.T) {
 	var s cowchangeset.Slice[int]
@@ -784,6 +807,7 @@ func TestT7_ParkedReaderBlocksNobody(t *testing.T) {
 	}
 }
 
+// Reported bug 8, boxcar: appenders miss their own items.
 // A goroutine that has appended an item does not find it, or finds another in its
 // place, while others append.
 func TestT8_WritersReadWhatTheyWrote(t *testing.T) {
@@ -806,6 +830,7 @@ func TestT8_WritersReadWhatTheyWrote(t *testing.T) {
 	crew.run()
 }
 
+// Reported bug 9, append-only-vec, salsa: a descheduled append stops others.
 // An append that has stalled halfway keeps all others waiting, so that with one
 // processor and many goroutines nothing moves.
 func TestT9_StalledAppendDelaysNobody(t *testing.T) {
@@ -828,6 +853,7 @@ func TestT9_StalledAppendDelaysNobody(t *testing.T) {
 	}
 }
 
+// Reported bug 10, oneTBB, MadFS, freesync: the length counts unwritten items.
 // The length counts items that have not been written yet, and readers find
 // zeroes or stumble over them.
 func TestT10_LengthCountsWhatIsThere(t *testing.T) {
@@ -858,6 +884,7 @@ func TestT10_LengthCountsWhatIsThere(t *testing.T) {
 	crew.run()
 }
 
+// Reported bug 11, oneTBB: two that grow at once lose items.
 // Two that grow the array at once put theirs in place of each other's, and
 // lose what was appended to one of them.
 func TestT11_GrowingLosesNothing(t *testing.T) {

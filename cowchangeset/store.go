@@ -67,7 +67,7 @@ type Applier interface {
 	Applied(ctx context.Context, id string, next uint64) error
 }
 
-// Validator is a Store that can say beforehand that it would never take an entry.
+// Validator is a Store that can say beforehand that it will never accept an entry.
 type Validator[E any] interface {
 	// Validate returns why the store cannot keep e, or nil. Record calls it before it
 	// accepts e, on many goroutines at once. Validate must look at nothing but e.

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Prune forgets the oldest changesets, so that no more than keep remain, and returns how
-// many it has forgotten. It stops at the first one that is neither applied nor aborted,
-// unless Config.PruneUnapplied is set, or that the Store does not know completely.
-// Ordinals do not change. A changeset's memory is freed when nobody holds it, or a Trail
-// or an earlier changeset that leads to it. Prune panics if keep is less than 1.
+// Prune forgets the oldest changesets, so that no more than keep remain, and returns how many it
+// has forgotten. It stops at the first one that is neither applied nor aborted, unless
+// Config.PruneUnapplied is set, or that the Store does not have completely. Ordinals do not change.
+// A changeset's memory is freed when nobody holds the changeset, an earlier one, or a Trail that
+// leads to it. Prune panics if keep is less than 1.
 //
-// A Pruner is told soon afterwards; if that fails, the next Prune or Flush tries again,
-// and only Flush returns the error.
+// A Store that is a Pruner is told soon afterwards; if that fails, the next Prune or Flush tries
+// again, and only Flush returns the error.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is replaced or,
 // if nothing is to be forgotten, when the latest one is found.

@@ -87,6 +87,8 @@ func (o *observer) observe(t *testing.T) map[uint64]int {
 	return perSet
 }
 
+// Checks L1, L2, L3, L4.
+
 // Writers, starters, sealers and observers at once. Every entry is where its
 // receipt says and nowhere else; writers' entries are in order; trails are
 // prefixes; and a changeset with a visible successor no longer changes.
@@ -205,6 +207,9 @@ func TestStressTracker(t *testing.T) {
 	}
 }
 
+// Checks T1, T2, T3, T4.
+
+// Reported bug 14, the defect report, systeminit: a change lands in another changeset.
 // While one Start follows another, and nobody seals, no Record fails. And once
 // anything is in a changeset, the one before it accepts nothing: at once, not
 // only in the end. Each Start finds the recorder busy: it waits until the one
@@ -255,6 +260,9 @@ func TestStressStart(t *testing.T) {
 	crew.run()
 }
 
+// Checks L5, L7, L8, L10.
+
+// Reported bug 15, Storm, unolog, agent-manager, quic-go: a last record is lost, or panics.
 // Records that race with a seal: those that succeed are in the Final, which is
 // the same for all sealers, and the others are not. The channel closes.
 func TestStressSeal(t *testing.T) {
@@ -305,6 +313,8 @@ func TestStressSeal(t *testing.T) {
 		}
 	}
 }
+
+// Checks T1, T2, T3, T4.
 
 // Of all StartAfters behind one changeset, exactly one starts.
 func TestStressStartAfter(t *testing.T) {
@@ -357,6 +367,8 @@ func TestStressManyWriters(t *testing.T) {
 		t.Errorf("%d entries", len(all))
 	}
 }
+
+// Checks S2, S3, S4.
 
 // Appenders, updaters and readers: nothing is lost, nothing goes back, and what
 // was loaded never changes.

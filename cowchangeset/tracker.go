@@ -149,18 +149,19 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // if there is none yet, and an error that also matches ErrSealed if the latest one is
 // sealed.
 //
-// With a Store, Record returns when that has the entry, or with a StoreError beside the
-// receipt; see Config.Async. If the store refuses e, the error matches ErrRefused and the
-// store's. From the call on, nothing that e refers to may be changed.
+// From the call on, nothing that e refers to may be changed. With a Store, Record returns when the
+// store has the entry, or with a StoreError beside the receipt: then e is recorded all the same,
+// unless the error matches ErrBacklogFull. See Config.Async. If the store refuses e, the error
+// matches ErrRefused and the store's, and nothing is recorded.
 //
 // Record is lock-free, and with a Store blocking on that; with Config.Async, only at
 // Config.MaxBacklog. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
-// RecordContext is Record for a caller that waits for the Store no longer than ctx lasts.
-// Then it returns a StoreError with Method "wait" beside the receipt, and the store gets
-// the entry later. If ctx is done beforehand, it records nothing and returns the cause. It
-// panics if ctx is nil.
+// RecordContext is Record with a context that bounds the wait for the Store. When ctx ends, it
+// returns a StoreError with Method "wait" beside the receipt: the entry is recorded, and the store
+// gets it later. If ctx is done beforehand, it records nothing and returns the cause. It panics if
+// ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
 // It takes effect when the entry's slot is reserved.
@@ -197,10 +198,9 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	}
 }
 
-// RecordBatch adds es to the latest changeset, next to each other: all or none. An empty
-// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are more
-// than 2^40 entries. Readers that cut all the time make it write a large batch several
-// times.
+// RecordBatch adds es to the latest changeset, next to each other: all or none. An empty batch
+// changes nothing and returns the zero Receipt. RecordBatch panics if there are more than 2^40
+// entries. Beside readers that cut all the time it writes a large batch several times.
 //
 // RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when
 // the entries' slots are reserved.
@@ -208,7 +208,8 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	return t.recordBatch(context.Background(), es)
 }
 
-// RecordBatchContext is to RecordBatch as RecordContext is to Record.
+// RecordBatchContext is RecordBatch with a context that bounds the wait for the Store, as in
+// RecordContext.
 //
 // RecordBatchContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entries' slots are reserved.

@@ -129,6 +129,8 @@ func TestTrackerRecordBatch(t *testing.T) {
 	wantEntries(t, c, 1, 2, 3, 4, 5)
 }
 
+// Checks L9.
+
 // Entries without a size could be so many that their number reaches the seal
 // bit.
 func TestTrackerRecordBatchTooLong(t *testing.T) {
@@ -294,6 +296,8 @@ func TestTrackerNewIDContext(t *testing.T) {
 	}
 }
 
+// Checks T1, T2, T3, T4.
+
 // The steps of a Start: the successor is known before the seal. That the seal
 // comes before anybody is led to the successor is for the model checker to see.
 func TestTrackerStartSteps(t *testing.T) {
@@ -314,6 +318,8 @@ func TestTrackerStartSteps(t *testing.T) {
 		t.Error("a late helper went back")
 	}
 }
+
+// Checks T1, T2, T3, T4.
 
 // A Start that stalls after announcing its changeset has not taken effect until
 // somebody helps, and then has.

@@ -87,6 +87,7 @@ func TestManyLeavesOut(t *testing.T) {
 	})
 }
 
+// Reported bug 11, singleflightx: a panic of a batch strands other keys.
 // However the function ends, all its keys end, and are free.
 func TestT11_ManyFails(t *testing.T) {
 	for _, name := range []string{"can end", "cannot"} {
@@ -194,7 +195,8 @@ func TestManyAreCalledOff(t *testing.T) {
 	})
 }
 
-// T23: the function of many keys waits for itself if it asks for one of them.
+// Reported bug 23, ConcurrentHashMap, Caffeine, Guava, Elasticsearch: loads that need each other deadlock.
+// The function of many keys waits for itself if it asks for one of them.
 func TestT23_CyclesOfMany(t *testing.T) {
 	within(t, time.Minute, func() {
 		for _, ctx := range contexts(t) {

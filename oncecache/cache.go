@@ -7,9 +7,9 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// Cache holds one value for each key, created at most once at a time. The zero value is an empty cache,
-// ready to use. A Cache must not be copied after first use. A key must not change while the cache has
-// it: copy strings that share memory which is written again.
+// Cache holds one value for each key; no two creations of a key overlap. The zero value is an empty
+// cache, ready to use. A Cache must not be copied after first use. A key must not change while the
+// cache has it: copy a string whose memory is written again.
 type Cache[K comparable, V any] struct {
 	_ atomics.NoCopy
 
@@ -149,13 +149,13 @@ func callerOf(ctx context.Context, counts participants) caller {
 // GetOrCreate returns the value of k. If there is none, it calls create and keeps the value, while all
 // other callers of k wait for that call.
 //
-// If create returns an error, all callers of this creation get it, nothing is kept, and the next caller
-// creates anew. If create panics, the panic goes on in the caller that ran it, and the others get a
-// [*PanicError]. If it calls [runtime.Goexit], they get [ErrGoexit].
+// If create returns an error, all callers of this creation get it, nothing is kept, and the next
+// caller tries again. If create panics, the panic goes on in the caller that ran it, and the others
+// get a [*PanicError]. If it calls [runtime.Goexit], they get [ErrGoexit].
 //
-// Create runs on the caller's goroutine, and may call any method for other keys. A create that asks for its
-// own key gets a [*CycleError] on amd64 and arm64. Elsewhere, and in cycles over several goroutines, it
-// waits for ever; GetOrCreateContext finds all cycles.
+// Create runs on the caller's goroutine, and may call any method for other keys. A create that asks
+// for its own key gets a [*CycleError] on amd64 and arm64. On other architectures, and in cycles
+// over several goroutines, it waits for ever: use GetOrCreateContext, which finds all cycles.
 //
 // While create runs, [Cache.Set] ends the creation: all its callers get the value that was set. After
 // [Cache.Delete] they get create's result, which is not kept. When the cache is closed, they get
@@ -222,16 +222,16 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 	}
 }
 
-// GetOrCreateContext is [Cache.GetOrCreate] for callers that must not wait for ever. When ctx ends, the caller
-// gets ctx.Err(), and the creation goes on for the others. When all have left, the context given to create
-// is cancelled. A caller that comes until create returns is its heir: it gets the value if there is one after
-// all, and otherwise starts the next creation. So no caller gets an error that a cancellation may have
-// caused, and creations do not overlap.
+// GetOrCreateContext is [Cache.GetOrCreate] with a bound on the wait: when ctx ends, the caller
+// gets ctx.Err(), and the creation goes on for the others. When all callers have left, the context
+// given to create is cancelled. A caller that arrives before create returns is its heir: it gets
+// the value if there is one after all, and otherwise starts the next creation. So no caller gets an
+// error that a cancellation may have caused, and creations do not overlap.
 //
-// The context given to create has the values of ctx, but neither its deadline nor its end. It is cancelled
-// while create runs: when the last caller has left, when Set ends the creation, and, with ErrClosed as cause,
-// when the cache is closed. A value should not keep it. For a creation that goes on without callers, call
-// with [context.WithoutCancel] on a goroutine of its own.
+// The context given to create has the values of ctx, but neither its deadline nor its end. While
+// create runs, it is cancelled when the last caller has left, when Set ends the creation, and, with
+// ErrClosed as cause, when the cache is closed. A value should not keep it. For a creation that
+// goes on without callers, call with [context.WithoutCancel] on a goroutine of its own.
 //
 // If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that started
 // it, with an error that wraps the [*PanicError] that the others get; if no caller waits, Close returns it. If
@@ -356,7 +356,8 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// Peek is [Cache.Get] that does not count as a use of the value or as a look-up, and starts no renewal.
+// Peek is like [Cache.Get], but does not count as a use of the value or as a look-up, and starts no
+// renewal.
 //
 // Peek is wait-free. It takes effect as Get does.
 func (c *Cache[K, V]) Peek(k K) (v V, ok bool) {

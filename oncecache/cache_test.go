@@ -138,6 +138,7 @@ func TestValues(t *testing.T) {
 	wantGet(t, &c, "a", 6)
 }
 
+// Reported bug 12, Otter: a nil function strands its key.
 // T12 otter #257: a nil function must not strand the key.
 func TestT12_NilCreate(t *testing.T) {
 	var c oncecache.Cache[string, int]
@@ -234,7 +235,8 @@ func TestUncomparableValues(t *testing.T) {
 	}
 }
 
-// T5 ttlcache: keys that print alike are not alike.
+// Reported bug 5, jellydator/ttlcache: keys that print alike share a load.
+// Keys that print alike are not alike.
 func TestT5_KeysThatPrintAlike(t *testing.T) {
 	type key struct{ host, path string }
 	var c oncecache.Cache[key, int]

@@ -24,7 +24,8 @@ func collect(t *testing.T, done func() bool) {
 	}
 }
 
-// T33 Otter: a cache that nobody has any more goes, with what is in it, though
+// Reported bug 33, Otter, ccache: a goroutine per cache keeps it alive.
+// A cache that nobody has any more goes, with what is in it, though
 // nobody has closed it, its timers are set, and its functions refer to it.
 func TestT33_DroppedCachesAreCollected(t *testing.T) {
 	type cache = oncecache.Cache[string, *instance]
@@ -68,7 +69,8 @@ func TestT33_DroppedCachesAreCollected(t *testing.T) {
 	}
 }
 
-// T33: a bubble ends although its cache is not closed and has a timer.
+// Reported bug 33, Otter, ccache: a goroutine per cache keeps it alive.
+// A bubble ends although its cache is not closed and has a timer.
 func TestT33_BubblesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[string, int]{IdleTimeout: time.Hour, CreateTimeout: time.Hour})
@@ -79,7 +81,8 @@ func TestT33_BubblesEnd(t *testing.T) {
 	})
 }
 
-// T32 Kubernetes: a cache with a bound does not grow, whatever is asked of it:
+// Reported bug 32, Kubernetes: a process-wide cache only grows.
+// A cache with a bound does not grow, whatever is asked of it:
 // values, failures that are kept for ever, batches and refreshes.
 func TestT32_BoundedCachesDoNotGrow(t *testing.T) {
 	const bound = 50
@@ -112,7 +115,8 @@ func TestT32_BoundedCachesDoNotGrow(t *testing.T) {
 	}
 }
 
-// T32: and one that nobody uses is empty after a while.
+// Reported bug 32, Kubernetes: a process-wide cache only grows.
+// And one that nobody uses is empty after a while.
 func TestT32_IdleCachesAreEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{

@@ -24,9 +24,9 @@ type Config[K comparable, V any] struct {
 	// and for renewals if Renew is nil.
 	Create func(ctx context.Context, k K) (V, error)
 
-	// Close, if it is set, makes the values the cache's own: it is called once for each value that was
-	// created or set, when that is no longer the key's and no lease holds it. So use [Cache.Acquire] to
-	// hold a value. A value that a create function returns beside an error is not closed.
+	// Close, if set, makes the cache the owner of its values: it is called once for each value that
+	// was created or set, when the value has left the cache and no lease holds it. So hold a value
+	// by [Cache.Acquire]. A value that a create function returns beside an error is not closed.
 	//
 	// A value that is set, or returned by a create function, while the key has the same value stays open. Two
 	// values are the same if all their parts are: equal by ==, or the same map, slice, function or channel. A
@@ -48,65 +48,68 @@ type Config[K comparable, V any] struct {
 	// SetIfAbsent and Refresh still put a second value beside the first. It needs Close.
 	CloseBeforeCreate bool
 
-	// OnRemove, if it is set, is called once for each value that leaves the cache, with the reason and
-	// the error of Close. It makes the values the cache's own. It follows Close, or takes its place, on the
-	// goroutine of Close, when the key is free. Those for one key come in any order.
-	// Cache.Close returns its panics. It is meant for counts and logs: to write back, see Close.
+	// OnRemove, if set, is called once for each value that leaves the cache, with the reason and
+	// the error of Close. It is meant for counts and logs: to write values back, see Close. Like
+	// Close it makes the cache the owner of its values. It runs after Close, on the same goroutine,
+	// when the key is free; calls for one key come in any order. Cache.Close returns its panics.
 	OnRemove func(K, V, Reason, error)
 
 	// TTL is how long a value may be returned, from when it was created, set or found not modified. No
 	// use prolongs it. Zero means that values do not expire.
 	//
-	// Leases do not delay that an expired value is removed, and stay good. A timer of the cache marks
-	// what has expired, so that a hit reads no clock: a value is returned for as long after its time as
-	// that timer is late, which on a busy machine may be some milliseconds, and after the process was
-	// stopped as long as that has lasted.
+	// An expired value is removed even while it is leased; its leases stay valid. A timer of the
+	// cache marks what has expired, so that a hit reads no clock: an expired value may still be
+	// returned until that timer runs, on a busy machine some milliseconds later, or as long as the
+	// process was stopped.
 	TTL time.Duration
 
-	// TTLFunc is a TTL for each value, from when it returns. Zero or less expires at once: the callers
-	// of the value's creation get it, and later ones do not; so time.Until of a deadline will do.
-	// [math.MaxInt64] means that the value does not expire. TTL must be zero then.
+	// TTLFunc is a TTL for each value, from when it returns. Zero or less expires immediately: only
+	// the callers of the value's creation get it. [math.MaxInt64] means that the value does not
+	// expire. If TTLFunc is set, TTL must be zero.
 	TTLFunc func(K, V) time.Duration
 
 	// TTLJitter is the random fraction subtracted from each TTL, from 0 to 1, so that values which were
 	// made together do not expire together: with 0.1, an hour is 54 to 60 minutes.
 	TTLJitter float64
 
-	// RenewAhead is how long before its end a value is renewed in the background, by Renew or Create: the first
-	// call that uses the value then starts that, and all calls go on with the old value until it has returned.
-	// So a value that should be fresh for five minutes, and may be used for a day if its source is down, has a
-	// TTL of 24 hours and a RenewAhead of 5 minutes less. A constant TTL must be above it; a value of a shorter
-	// TTLFunc is renewed after half of that. Zero means that values are not renewed.
+	// RenewAhead is how long before its TTL ends a value is renewed in the background, by Renew or
+	// Create: the first call that uses the value from then on starts the renewal, and all calls get
+	// the old value until it is done. So a value that should be fresh for five minutes, and may be
+	// used for a day if its source is down, has a TTL of 24 hours and a RenewAhead of 5 minutes
+	// less. A constant TTL must be above it; a value of a shorter TTLFunc is renewed after half of
+	// that. Zero means that values are not renewed.
 	//
-	// A renewal is a Refresh. When the old value has gone, it lives on as the creation of the key, and is
-	// cancelled without callers. If it fails, the old value stays, and the first use after a pause starts
-	// the next: an eighth of RenewAhead, or of the time before it if that is shorter.
+	// A renewal is a Refresh. If the old value leaves the cache first, the renewal becomes the
+	// creation of the key, which is cancelled if nobody waits for it. If it fails, the old value
+	// stays, and the first use after a pause starts the next renewal; the pause is an eighth of
+	// RenewAhead, or of the time before it if that is shorter.
 	RenewAhead time.Duration
 
 	// Renew makes a new value from the old one, as the function of [Cache.Refresh] does. Its context has
 	// no values. It needs RenewAhead. Nil means that renewals call Create.
 	Renew func(ctx context.Context, k K, old V) (V, error)
 
-	// ErrorTTL is how long the error of a create function is kept, so that callers of the key meanwhile
-	// get it without another call. Less than zero means until a call sets or deletes the key, and zero
-	// that errors are not kept. MaxEntries and IdleTimeout may remove the error earlier. Panics, timeouts,
-	// cycles, errors beside an old value, and those that come when all callers have left are not kept.
+	// ErrorTTL is how long the error of a create function is kept and returned without another
+	// call. Zero means that errors are not kept; less than zero, until a call sets or deletes the
+	// key. MaxEntries and IdleTimeout may remove the error earlier. Not kept are panics, timeouts,
+	// cycles, errors of a Refresh whose old value stays, and errors that come when all callers have
+	// left.
 	ErrorTTL time.Duration
 
-	// ErrorTTLFunc is an ErrorTTL for each error, also of a key that the function of GetOrCreateMany
-	// leaves out: ErrNotFound. ErrorTTL must be zero then.
+	// ErrorTTLFunc is an ErrorTTL for each error, including the ErrNotFound of a key that the
+	// function of GetOrCreateMany leaves out. If it is set, ErrorTTL must be zero.
 	ErrorTTLFunc func(K, error) time.Duration
 
-	// CreateTimeout bounds how long anyone waits for a create function. After that time its callers get
-	// [ErrCreateTimeout], its context is cancelled with that as cause, and the key is free, even though
-	// the function, if it ignores its context, still runs. A value that it then returns is closed.
+	// CreateTimeout bounds how long anyone waits for a create function. After that time its callers
+	// get [ErrCreateTimeout], its context is cancelled with that as cause, and the key is free,
+	// even if the function ignores its context and goes on. A value that it then returns is closed.
 	// Zero means no bound.
 	CreateTimeout time.Duration
 
-	// MaxEntries bounds how many values, and errors that are kept, there are. Adding one beyond the
-	// bound evicts others, by SIEVE: those that no hit has used for some time. Leased values stay, so
-	// there may be more until the next entry comes; as a search passes at most 64 of them, one more for
-	// every 64. Zero means no bound.
+	// MaxEntries bounds the number of values and kept errors. Adding one beyond the bound evicts
+	// others, by SIEVE: those that no hit has used for some time. Leased values stay, so there may
+	// be more until the next entry comes, and one more for every 64 leases, as a search passes at
+	// most 64 leased values. Zero means no bound.
 	MaxEntries int
 
 	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound
@@ -115,28 +118,29 @@ type Config[K comparable, V any] struct {
 	// as if Delete came at once.
 	MaxWeight int64
 
-	// Weight returns the weight of a value when that was made or set, for instance its bytes. Less than
-	// zero counts as a panic. MaxWeight needs it.
+	// Weight returns the weight of a value, for instance its bytes; it is called when the value was
+	// made or set. A negative weight counts as a panic. MaxWeight needs it.
 	Weight func(K, V) int64
 
-	// IdleTimeout removes values, and errors that are kept, that no caller has used for that long.
-	// Removal may come half of that later. A lease is a use until it ends, a Refresh is not. To exempt
-	// one value, hold a lease of it. Zero means that they stay.
+	// IdleTimeout removes values and kept errors that no caller has used for that long; removal may
+	// come half of that time later. A lease counts as a use until it ends, a Refresh does not. To
+	// exempt a value, hold a lease of it. Zero means that idle values stay.
 	IdleTimeout time.Duration
 
 	// RecordStats makes [Stats] count look-ups, calls that wait for another's creation, and the time that
 	// creations take. A hit then writes to a counter.
 	RecordStats bool
 
-	// OnCreate, if it is set, is called once for each create function that has ended, and for each key of
-	// a batch: with the time from the beginning of the creation to the end of the function, and the
-	// error, which is a [*PanicError] or [ErrGoexit] if the function did not return. It runs on the
-	// goroutine of the function, when others have their result. Cache.Close returns its panics.
+	// OnCreate, if set, is called once for each create function that has ended, and for each key of
+	// a batch. It gets the time from the beginning of the creation to the end of the function, and
+	// the error: a [*PanicError] or [ErrGoexit] if the function did not return. It runs on the
+	// goroutine of the function, after others have their result. Cache.Close returns its panics.
 	OnCreate func(K, time.Duration, error)
 
-	// OnLeak is called for a lease that became unreachable before it was released, with the stack of the
-	// goroutine that acquired it. The value stays in use. It is meant for tests: Acquire takes several
-	// microseconds then. It runs on a goroutine of the runtime, should be quick, and must not panic.
+	// OnLeak is called for a lease that became unreachable before it was released, with the stack
+	// of the goroutine that acquired it. It is meant for tests: with OnLeak, Acquire takes several
+	// microseconds. The leaked value stays in use. It runs on a goroutine of the runtime, should be
+	// quick, and must not panic.
 	OnLeak func(K, []byte)
 }
 

@@ -183,7 +183,8 @@ func TestNoOnLeak(t *testing.T) {
 	}
 }
 
-// T12 Otter: nil arguments are told at once, whether the key has a value or not,
+// Reported bug 12, Otter: a nil function strands its key.
+// Nil arguments are told at once, whether the key has a value or not,
 // and strand nothing.
 func TestT12_NilArguments(t *testing.T) {
 	none := func(context.Context, string) (int, error) { return -1, nil }

@@ -61,6 +61,7 @@ func cancelled(ctx context.Context) bool { return ctx.Err() != nil }
 
 var left = result{err: context.Canceled}
 
+// Reported bug 16, BuildBuddy: a leaver takes others along; work goes on for nobody.
 // T16 buildbuddy #7199: the end of a caller's context ends that caller's wait
 // and nothing else, whether it is the first or another.
 func TestT16_CallerLeaves(t *testing.T) {
@@ -89,6 +90,7 @@ func TestT16_CallerLeaves(t *testing.T) {
 	}
 }
 
+// Reported bug 20, Tailscale: joined with a context, a nil function is called.
 // Callers without a context are on board as well, and never leave; and if they
 // are who creates, there is nothing to cancel (T20 tailscale).
 func TestT20_PlainCallersStay(t *testing.T) {
@@ -118,6 +120,7 @@ func TestT20_PlainCallersStay(t *testing.T) {
 	})
 }
 
+// Reported bug 15, SpiceDB, any-sync, Otter: the first context ends the load of all.
 // T15 spicedb #925: the context of the create function has the values of the
 // caller's, and neither its end nor its deadline.
 func TestT15_CreateContext(t *testing.T) {
@@ -212,7 +215,8 @@ func goroutine() string {
 	return line
 }
 
-// T12: nothing is stranded by arguments that are nil.
+// Reported bug 12, Otter: a nil function strands its key.
+// Nothing is stranded by arguments that are nil.
 func TestT12_NilContext(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	none := func(context.Context, string) (int, error) { return -1, nil }
@@ -227,7 +231,11 @@ func TestT12_NilContext(t *testing.T) {
 	wantLen(t, &c, 0)
 }
 
-// T7, T9, T10: a create function that panics or exits on a goroutine of its own
+// Reported bug 7, singleflight, go-zero, Hugo, Trickster, lazycache: a panic leaves waiters hanging.
+// Reported bug 8, Moka, lazycache, go-zero, sturdyc: after a panic, no value and no error.
+// Reported bug 9, singleflight, minio-go: Goexit leaves waiters hanging or looks like success.
+// Reported bug 10, singleflight: a panic on its goroutine cannot be recovered.
+// A create function that panics or exits on a goroutine of its own
 // ends as one on the caller's does, but that it is the caller's panic that has
 // another stack.
 func TestEndingsAlone(t *testing.T) {

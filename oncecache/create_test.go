@@ -44,6 +44,9 @@ func differs(got, want result) error {
 	return nil
 }
 
+// Reported bug 7, singleflight, go-zero, Hugo, Trickster, lazycache: a panic leaves waiters hanging.
+// Reported bug 8, Moka, lazycache, go-zero, sturdyc: after a panic, no value and no error.
+// Reported bug 9, singleflight, minio-go: Goexit leaves waiters hanging or looks like success.
 // T7 Go #33519, lazycache #10; T8 moka #43; T9 Go #52557; T10 Go #60060; T34:
 // however a creation ends, its owner sees that as from any function, all who
 // wait are woken and get a value or an error, and the key is free again.
@@ -82,6 +85,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// Reported bug 4, dart: a caller that knows of a failure joins it.
 // T4 dart #69: a caller that knows of a failure does not join the creation
 // that failed.
 func TestT4_FailureIsForgottenBeforeItIsKnown(t *testing.T) {
@@ -109,6 +113,7 @@ func TestT4_FailureIsForgottenBeforeItIsKnown(t *testing.T) {
 	}
 }
 
+// Reported bug 6, Otter: invalidated in flight: no value and no error.
 // T6 otter #137: a value beside an error is no value.
 func TestT6_ErrorWins(t *testing.T) {
 	var c oncecache.Cache[string, int]
@@ -165,6 +170,7 @@ func TestCreateAsksForOtherKeys(t *testing.T) {
 	wantLen(t, &c, 41)
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // T25 golang-lru #230: a create function may call every method, for its own
 // key too, but GetOrCreate.
 func TestT25_CreateCallsTheCache(t *testing.T) {
@@ -199,6 +205,7 @@ func TestT25_CreateCallsTheCache(t *testing.T) {
 	wantLen(t, &c, 1)
 }
 
+// Reported bug 24, Caffeine, jellydator/ttlcache, xsync: a slow load holds up other keys.
 // T24 Caffeine #672, ttlcache #107, xsync #116: a slow creation delays no
 // other key, not even those of its bucket, nor a resize of the table.
 func TestT24_SlowCreationDelaysNoOtherKey(t *testing.T) {
@@ -223,6 +230,7 @@ func TestT24_SlowCreationDelaysNoOtherKey(t *testing.T) {
 	wantGet(t, &c, "slow", 1)
 }
 
+// Reported bug 35, uv, quick_cache: a wake-up comes before its waiter.
 // T35 uv #3987, quick_cache #40: no wake-up is lost, whenever a waiter comes.
 func TestT35_EveryWaiterIsWoken(t *testing.T) {
 	const callers = 1000
@@ -249,6 +257,7 @@ func TestT35_EveryWaiterIsWoken(t *testing.T) {
 	}
 }
 
+// Reported bug 35, uv, quick_cache: a wake-up comes before its waiter.
 // The same with everyone known to wait before the creation ends.
 func TestT35_EverySleeperIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// CycleError is the error of a call that would wait for itself: for a creation that, perhaps by way of
-// others, waits for the creation that calls.
+// CycleError is the error of a create function's call that would wait for a creation which,
+// directly or through others, waits for that create function.
 type CycleError struct {
 	// Path holds the keys of the creations, maybe of several caches, in the order in which each waits
 	// for the next. It begins and ends with the creation that called.

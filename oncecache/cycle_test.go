@@ -58,7 +58,8 @@ func wantCycle(t *testing.T, err error, path ...any) {
 	}
 }
 
-// T23: a creation may ask for others, as long as none asks for it.
+// Reported bug 23, ConcurrentHashMap, Caffeine, Guava, Elasticsearch: loads that need each other deadlock.
+// A creation may ask for others, as long as none asks for it.
 func TestT23_CreationsAskForOthers(t *testing.T) {
 	within(t, time.Minute, func() {
 		for name, ctx := range contexts(t) {
@@ -70,7 +71,8 @@ func TestT23_CreationsAskForOthers(t *testing.T) {
 	})
 }
 
-// T23: who asks for itself, in one step or in several, gets the path.
+// Reported bug 23, ConcurrentHashMap, Caffeine, Guava, Elasticsearch: loads that need each other deadlock.
+// Who asks for itself, in one step or in several, gets the path.
 func TestT23_CyclesOfOneCaller(t *testing.T) {
 	within(t, time.Minute, func() {
 		for name, ctx := range contexts(t) {
@@ -125,6 +127,7 @@ func knowsGoroutines(t *testing.T) {
 	}
 }
 
+// Reported bug 23, ConcurrentHashMap, Caffeine, Guava, Elasticsearch: loads that need each other deadlock.
 // Without contexts too, on one goroutine.
 func TestT23_CyclesWithoutContexts(t *testing.T) {
 	knowsGoroutines(t)
@@ -144,7 +147,8 @@ func TestT23_CyclesWithoutContexts(t *testing.T) {
 	}
 }
 
-// T23: of goroutines that together make a cycle one gives up, and the others
+// Reported bug 23, ConcurrentHashMap, Caffeine, Guava, Elasticsearch: loads that need each other deadlock.
+// Of goroutines that together make a cycle one gives up, and the others
 // get their values.
 func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {

@@ -91,6 +91,7 @@ func TestReport_OneEngine(t *testing.T) {
 	}
 }
 
+// Reported bug 2, the defect report: one creates, another stores: two values.
 // T1 otter #152, moka PR #195, eko/gocache #242; T2: both modules race for
 // many URLs, over and over, and one of them may bring an engine of its own.
 func TestReport_OneEngineUnderStress(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package oncecache keeps one value for each key, and makes it once however many callers ask for it
-// together: a database handle for each URL, a client for each tenant, a parsed template for each name.
+// Package oncecache keeps one value per key and creates it once, however many callers ask for it at
+// the same time: a database handle for each URL, a client for each tenant, a parsed template for
+// each name.
 //
 // The module has four packages. Choose by what your goroutines share:
 //   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
@@ -25,10 +26,10 @@
 //
 // # When to use it
 //
-// Use a cache when two values for one key would be wrong, or when a value takes long to make and other
-// keys must not wait for that. If a value is cheap and may be made twice, sync.Map is enough. A cyclic
-// scan larger than MaxEntries hits nothing. Without bounds, IdleTimeout or TTL, values stay: where
-// outsiders choose keys, set one.
+// Without bounds, IdleTimeout or TTL, values stay: if outsiders choose the keys, set one. A cyclic
+// scan larger than MaxEntries hits nothing. Use a cache when two values for one key would be wrong,
+// or when a value takes long to make and other keys must not wait for that. If a value is cheap and
+// may be made twice, sync.Map is enough.
 //
 // # Values that must be closed
 //
@@ -50,9 +51,9 @@
 //
 // # Values that do not stay
 //
-// MaxEntries and MaxWeight bound how many values there are, and their sizes. IdleTimeout removes what
-// nobody has used for a time. TTL is how long a value may be returned, and RenewAhead makes a new one in
-// the background before. ErrorTTL keeps errors for a time.
+// MaxEntries bounds how many values there are, MaxWeight their total size. IdleTimeout removes
+// values that nobody has used for a while. TTL is how long a value may be returned; RenewAhead
+// makes a new one in the background before it expires. ErrorTTL keeps errors for a while.
 //
 // # Guarantees
 //
@@ -64,10 +65,11 @@
 //
 // # Costs
 //
-// A hit is one map look-up and two atomic loads. It writes nothing shared and allocates nothing. A lease
-// adds two atomic operations on a word of its key, and RecordStats one. A value takes 16 bytes beside its
-// key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208 with times. Beside the
-// mutex of a bucket, a method may take those of the order and of what is being closed, for a few steps each.
+// A hit is one map look-up and two atomic loads. It writes nothing shared and allocates nothing. A
+// lease adds two atomic operations on a word of its key, and RecordStats one. A value takes 16
+// bytes beside its key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208
+// with times. Besides the mutex of a bucket, a method may take those of the eviction order and of
+// what is being closed, for a few steps each.
 //
 // # References
 //

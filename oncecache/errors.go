@@ -76,8 +76,8 @@ func (r rethrown) Error() string {
 // Unwrap returns the panic as the others get it.
 func (r rethrown) Unwrap() error { return r.PanicError }
 
-// PendingError is the error of [Cache.Close] when its context ends before all is over. It has the keys
-// that Close has not waited for, oldest first. A key may be there more than once.
+// PendingError is the error of [Cache.Close] when its context ends first. It has the keys that
+// Close was still waiting for, oldest first. A key may appear more than once.
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released

@@ -67,7 +67,8 @@ func acquire(ctx context.Context, c *oncecache.Cache[string, int], k string, cre
 	return l.Value(), nil
 }
 
-// T20 Tailscale: whoever creates, and whoever joins and leaves, those who stay
+// Reported bug 20, Tailscale: joined with a context, a nil function is called.
+// Whoever creates, and whoever joins and leaves, those who stay
 // get what comes of it.
 func TestT20_MixedCallers(t *testing.T) {
 	for _, owner := range ways {
@@ -109,7 +110,8 @@ func TestT20_MixedCallers(t *testing.T) {
 	}
 }
 
-// T14 janos/singleflight: callers come and leave as they like, and creations
+// Reported bug 14, janos/singleflight, BuildBuddy: a cancelled call and its successor overlap.
+// Callers come and leave as they like, and creations
 // do not overlap; and who has not left does not get the error of those who have.
 func TestT14_StressCancelledCreationsDoNotOverlap(t *testing.T) {
 	var c oncecache.Cache[string, int]
@@ -152,7 +154,8 @@ func TestT14_StressCancelledCreationsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// T19 BuildKit: nobody sleeps to try again. An heir has its value at the moment
+// Reported bug 19, BuildKit: losers sleep and retry.
+// Nobody sleeps to try again. An heir has its value at the moment
 // at which the creation before it ends.
 func TestT19_NobodySleeps(t *testing.T) {
 	for _, w := range ways {
@@ -176,7 +179,8 @@ func TestT19_NobodySleeps(t *testing.T) {
 	}
 }
 
-// T21 gopls: a value that is made at the moment at which the last context ends
+// Reported bug 21, gopls: a value is thrown away as the context ends.
+// A value that is made at the moment at which the last context ends
 // is not lost, whether that caller gets it or not.
 func TestT21_ValueAtTheLastMoment(t *testing.T) {
 	for _, w := range ways {
@@ -204,7 +208,8 @@ func TestT21_ValueAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// T22 go-sql-driver/mysql: what is made after all have left is in the cache, and
+// Reported bug 22, go-sql-driver/mysql, ClickHouse, pool2: a leaver leaks what is made too late.
+// What is made after all have left is in the cache, and
 // closed with it; also if that is closed before.
 func TestT22_LeaversLeaveNothingOpen(t *testing.T) {
 	for _, w := range ways {
@@ -240,7 +245,8 @@ func TestT22_LeaversLeaveNothingOpen(t *testing.T) {
 	}
 }
 
-// T34 aws-sdk-go: one failure answers all who wait, and no second one follows.
+// Reported bug 34, aws-sdk-go, BitFaster: waiters try a failed provider one by one.
+// One failure answers all who wait, and no second one follows.
 func TestT34_OneFailureAnswersAll(t *testing.T) {
 	for _, owner := range ways {
 		synctest.Test(t, func(t *testing.T) {

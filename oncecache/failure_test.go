@@ -179,7 +179,8 @@ func TestSomeErrorsAreNotKept(t *testing.T) {
 	}
 }
 
-// T34: failures do not pile up, whether their keys are asked for again or not.
+// Reported bug 34, aws-sdk-go, BitFaster: waiters try a failed provider one by one.
+// Failures do not pile up, whether their keys are asked for again or not.
 func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTLFunc: func(int, error) time.Duration { return time.Second }})
@@ -202,7 +203,8 @@ func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 	})
 }
 
-// T18: a creation that hangs ends for those who wait, its key is free, and what
+// Reported bug 18, Souin, dart: a load that hangs blocks its key for ever.
+// A creation that hangs ends for those who wait, its key is free, and what
 // it makes after all is closed.
 func TestT18_CreateTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,6 +95,7 @@ func TestSetSetInFlight(t *testing.T) {
 	})
 }
 
+// Reported bug 26, Guava, Caffeine: a load is stored after its invalidation.
 // T3 Go #31420, lazycache #17; T26 Guava #1881: those who asked before Delete
 // get the result, those who ask later start anew without waiting, and the
 // result is neither stored nor does it remove its successor.
@@ -139,6 +140,7 @@ func TestDeleteSetInFlight(t *testing.T) {
 	})
 }
 
+// Reported bug 3, singleflight, lazycache: a forgotten call removes its successor.
 // Two creations of one key overlap after Delete, and end in either order.
 func TestDeleteCreateInFlight(t *testing.T) {
 	for _, first := range []string{"old", "new"} {

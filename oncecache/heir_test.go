@@ -10,6 +10,7 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
+// Reported bug 13, Tailscale, net/http: a late caller gets the cancelled call's error.
 // T13 tailscale #18919, T14 janos #4: when all have left, the creation is
 // cancelled, but it stays the only one. An heir waits for its end, takes a
 // late success (T21), and otherwise creates anew; it never gets the error of
@@ -74,6 +75,7 @@ func begins(c *oncecache.Cache[string, int], p *pilot) *call {
 	})
 }
 
+// Reported bug 17, pgx, puddle: dials are given up with their requests.
 // T17 puddle #21: what has begun is finished if one caller never leaves: a call on a goroutine
 // of its own, whose context does not end.
 func TestT17_CreationGoesOn(t *testing.T) {

@@ -21,13 +21,13 @@ type Lease[K comparable, V any] struct {
 	leak  *leak // nil: without OnLeak
 }
 
-// Acquire is [Cache.GetOrCreateContext] for values that are to be closed. Until the lease is released, the
-// value is not closed, nor OnRemove told of it, whatever is deleted, set or closed meanwhile; and it is not
-// removed because of MaxEntries, MaxWeight or IdleTimeout. In a cache without these settings a lease
-// costs nothing.
+// Acquire is [Cache.GetOrCreateContext] for values that are to be closed. Until the lease is
+// released, the value is not closed and not passed to OnRemove, whatever is deleted, set or closed
+// meanwhile; and MaxEntries, MaxWeight and IdleTimeout do not remove it. In a cache without any of
+// these settings a lease costs nothing.
 //
-// If the value is removed while Acquire takes hold of it, Acquire looks again, and may call create again. A
-// nil create stands for Config.Create.
+// If the value is removed while Acquire is acquiring it, Acquire starts over, and may call create
+// again. A nil create stands for Config.Create.
 //
 // Acquire is lock-free if k has a value, and otherwise blocking as GetOrCreateContext is. It takes effect
 // when it finds an entry whose count of leases it then joins, or as GetOrCreateContext does.
@@ -91,8 +91,8 @@ func (l *Lease[K, V]) Release() {
 	}
 }
 
-// Discard is Release of a value that is broken: if it is still the value of its key, it is removed, once
-// however many users discard it, and the next caller creates another. A Refresh ends as after Delete.
+// Discard releases a broken value: if it is still the value of its key, it is removed, once however
+// many users discard it, and the next caller creates another. A Refresh ends as after Delete.
 //
 // Discard is blocking on the mutex of one bucket. It takes effect when the entry is removed, or when
 // another one is found in its place.

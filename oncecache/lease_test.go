@@ -126,6 +126,7 @@ func TestReleasedLease(t *testing.T) {
 	s.wantClosed(t)
 }
 
+// Reported bug 30, BitFaster, pebble, CockroachDB, gopls: a loser leaks; a count returns from zero.
 // A copy that is released too is told, and closes nothing a second time.
 func TestLeaseReleasedTwice(t *testing.T) {
 	for name, before := range map[string]func(*shop){"live": func(*shop) {}, "deleted": func(s *shop) { s.Delete("k") }} {
@@ -147,7 +148,8 @@ func TestLeaseReleasedTwice(t *testing.T) {
 	}
 }
 
-// T30 pebble, gopls: many users of one key are counted exactly, in whatever
+// Reported bug 30, BitFaster, pebble, CockroachDB, gopls: a loser leaks; a count returns from zero.
+// Many users of one key are counted exactly, in whatever
 // words they are.
 func TestLeasesOfAHotKey(t *testing.T) {
 	s := newShop()
@@ -193,6 +195,7 @@ func TestLeaseWhereNothingIsClosed(t *testing.T) {
 	}
 }
 
+// Reported bug 31, ccache: a found value is closed before it is counted.
 // Everyone who takes part in a creation gets a lease, even if the value is
 // deleted before they are awake, and whoever has left gets none (T22).
 func TestLeasesOfAFlight(t *testing.T) {

@@ -10,15 +10,16 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// GetOrCreateMany returns the values of keys. It calls create once with those that are neither cached nor being
-// created, keeps what create returns for them, and waits for the others. Keys without a value are left out: other
-// callers of them get [ErrNotFound]. Values for other keys are dropped. A nil create stands for calls of
-// Config.Create, one key after the other.
+// GetOrCreateMany returns the values of keys. It calls create once with those that are neither
+// cached nor being created, keeps what create returns for them, and waits for the others. Keys for
+// which create returns no value are missing from the result, and other callers of them get
+// [ErrNotFound]. Values for keys that were not asked for are dropped. A nil create stands for calls
+// of Config.Create, one key after the other.
 //
-// If create returns an error, each of its keys without a value, or with the zero value, gets that error; if it is a
-// [KeyErrors], the error that it has for the key. If create panics or calls [runtime.Goexit], all of its keys get
-// that. GetOrCreateMany returns the values that it has, and a KeyErrors with the errors of the other keys. When ctx
-// ends, the keys that are left get ctx.Err().
+// If create returns an error, each of its keys without a value, or with the zero value, gets that
+// error; if it is a [KeyErrors], the error that it has for the key. If create panics or calls
+// [runtime.Goexit], all of its keys get that. GetOrCreateMany returns the values that it has, and a
+// KeyErrors with the errors of the other keys. When ctx ends, the remaining keys get ctx.Err().
 //
 // Create may be called again, for keys whose creations by other calls were cancelled, or which had to be closed
 // before. Two calls never wait for each other: each has called its function before it waits. The context of create

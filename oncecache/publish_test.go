@@ -21,7 +21,8 @@ func spin(n int) {
 	}
 }
 
-// T1 Otter, Moka: callers who come just when the value is published get it, and
+// Reported bug 1, Otter, gocache, Moka, jellydator/ttlcache: created twice as the first value is stored.
+// Callers who come just when the value is published get it, and
 // create none. They come by all ways, some before, some during and some after.
 func TestT1_StressArrivalsAtPublication(t *testing.T) {
 	for round := range stressRounds() / 10 {
@@ -52,6 +53,7 @@ func TestT1_StressArrivalsAtPublication(t *testing.T) {
 	}
 }
 
+// Reported bug 35, uv, quick_cache: a wake-up comes before its waiter.
 // T35 uv, quick_cache: whoever ends a creation, and however close that is to the
 // moment at which others begin to wait, they are woken and get a value or an
 // error.

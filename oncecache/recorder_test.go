@@ -368,6 +368,7 @@ func TestOnCreateHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // The listener may use the cache, also for the key.
 func TestT25_OnCreateUsesTheCache(t *testing.T) {
 	for _, w := range ways {

@@ -9,10 +9,10 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// Refresh makes a new value for k from the old one, which all others use meanwhile; then the new one takes
-// its place. If k has no value, Refresh is [Cache.GetOrCreateContext], and exists is false. Create may return
-// [ErrNotModified], or the old value: then this stays, as if it was new. If create fails, the old value stays as
-// it is. It is leased while create runs.
+// Refresh makes a new value for k from the old one, which all others use until the new one takes
+// its place. If k has no value, Refresh is [Cache.GetOrCreateContext], and exists is false. If
+// create returns [ErrNotModified] or the old value, that value stays, as if it were new. If create
+// fails, the old value stays as it is. It is leased while create runs.
 //
 // Callers that refresh a key while create runs share that call. Contexts, panics, heirs and CreateTimeout work as
 // in GetOrCreateContext. After [Cache.Set] they get the value that was set. After [Cache.Delete], [Cache.Clear],

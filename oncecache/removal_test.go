@@ -304,6 +304,7 @@ func TestCloseWaitsForOnRemove(t *testing.T) {
 	})
 }
 
+// Reported bug 36, golang-lru, geche: a listener that uses the cache deadlocks.
 // T36 golang-lru #230, geche: a listener that uses the cache deadlocks. It may use it for any
 // key, also for the one that is told, and with CloseBeforeCreate.
 func TestT36_ListenersUseTheCache(t *testing.T) {
@@ -356,6 +357,7 @@ func TestT36_ListenersUseTheCache(t *testing.T) {
 	}
 }
 
+// Reported bug 37, Caffeine, golang-lru: a removal is told with another's cause, or value.
 // T37 Caffeine #412, golang-lru #141: a removal is told with the cause or the value of
 // another, where several race. Each value is told once, with the reason of the call that has
 // returned it.
@@ -404,6 +406,7 @@ func TestT37_StressEachRemovalIsToldOnce(t *testing.T) {
 	}
 }
 
+// Reported bug 38, jellydator/ttlcache, golang-lru: what `Set` replaces is not told.
 // T38 ttlcache #202, golang-lru #189: the value that Set replaces is not told.
 func TestT38_ReplacedValuesAreTold(t *testing.T) {
 	r := listen(oncecache.Config[string, int]{MaxEntries: 1})

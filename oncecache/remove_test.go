@@ -15,7 +15,8 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// T27 Guava: everything is deleted while it is refreshed, and is created and
+// Reported bug 27, Guava: after invalidation during a refresh nothing loads.
+// Everything is deleted while it is refreshed, and is created and
 // refreshed afterwards as before.
 func TestT27_DeletedDuringRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,6 +54,7 @@ func TestT27_DeletedDuringRefresh(t *testing.T) {
 	})
 }
 
+// Reported bug 28, Vitess, substrate, golang-lru: an evicted value is closed in use, or never.
 // T28 Vitess, T30 BitFaster: in a cache that is too small and in a hurry, with
 // refreshes, batches, timeouts and errors that are kept, each value is closed
 // once, and never in use.
@@ -179,7 +181,8 @@ func unjoin(err error) []error {
 	return []error{err}
 }
 
-// T29 any-sync: however many remove a value at once, by whatever means, it leaves
+// Reported bug 29, any-sync: closed twice; removed while loading, callers hang.
+// However many remove a value at once, by whatever means, it leaves
 // once and is closed once, when Close has waited for it at the latest: a renewal
 // that Close calls off goes on without its caller, and closes what it replaces.
 func TestT29_StressRemoversMeet(t *testing.T) {
@@ -225,7 +228,8 @@ func TestT29_StressRemoversMeet(t *testing.T) {
 	}
 }
 
-// T29: an entry that is being created may be removed by any means, which report
+// Reported bug 29, any-sync: closed twice; removed while loading, callers hang.
+// An entry that is being created may be removed by any means, which report
 // what was there, and nobody hangs.
 func TestT29_RemovedInFlight(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -8,10 +8,11 @@ import (
 // Set makes v the value of k, and returns the value that it replaced, if there was one. If a value is being
 // created for k, all callers of that creation get v, and the context of the create function is cancelled.
 //
-// Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more than MaxWeight:
-// then k has no value afterwards. With a Config.Close function, the cache closes v in the end, at once if it
-// is not stored, and the value that Set returns at once, unless a lease holds it. If v is the very value that is
-// there, it stays, as if it was new. Do not set a value again that was removed.
+// Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more
+// than MaxWeight: then k has no value afterwards. With a Config.Close function, the cache closes v
+// in the end, at once if it is not stored, and the value that Set returns at once, unless a lease
+// holds it. If v is the value that is already there, it stays, as if it were new. Do not set a
+// value again once it was removed.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new entry takes the place of the old one,
 // or when v is found there.
@@ -229,9 +230,10 @@ func (r *root[K, V]) giveWay(e *entry[K, V]) {
 	}
 }
 
-// Delete removes k, and returns the value that it had, if any. If a value is being created for k, the callers of
-// that creation get its result, which is not kept, and the next caller creates anew without waiting for it. With
-// a Config.Close function, the value that Delete returns is closed at once, unless a lease holds it.
+// Delete removes k, and returns the value that it had, if any. If a value is being created for k,
+// the callers of that creation get its result, which is not kept; the next caller starts another
+// creation without waiting for it. With a Config.Close function, the value that Delete returns is
+// closed at once, unless a lease holds it.
 //
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of one bucket. It takes effect when the
 // entry is removed, or not found.
@@ -311,9 +313,9 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 	}
 }
 
-// Clear deletes every key, as Delete does, and returns how many values it has removed: those of the keys that were
-// there when it began, and of some that come meanwhile. With a Config.Close function, values are closed on
-// goroutines of the cache: Clear does not wait for that.
+// Clear deletes every key, as Delete does, and returns how many values it has removed. Keys that
+// are added meanwhile may stay. With a Config.Close function, values are closed on goroutines of
+// the cache: Clear does not wait for that.
 //
 // Clear is blocking on the mutex of one bucket at a time. It takes effect for each key when the entry is removed.
 func (c *Cache[K, V]) Clear() (removed int) {

@@ -69,6 +69,7 @@ func TestMaxWeightAndMaxEntries(t *testing.T) {
 	r.wantWeight(t, 10, "c", "d")
 }
 
+// Reported bug 39, ristretto: the sum of weights drifts from what is there.
 // T39 ristretto #96: the weight of what is replaced or removed is given back, however
 // that happens, so that the sum is that of what is there.
 func TestT39_WeightsAreGivenBack(t *testing.T) {
@@ -445,6 +446,7 @@ func TestWeightMisbehaves(t *testing.T) {
 	}
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // Weight may use the cache, also for the key of which it is asked.
 func TestT25_WeightUsesTheCache(t *testing.T) {
 	for _, w := range ways {

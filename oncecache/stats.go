@@ -212,7 +212,8 @@ type Info struct {
 	Leases  int       // how many hold it; zero in a cache that does not count them
 }
 
-// Info returns what the cache knows of the value of k, if it has one. It is no use of the value.
+// Info returns what the cache knows about the value of k, if there is one. It does not count as a
+// use of the value.
 //
 // Info is blocking on the mutex of the order, and without one wait-free. It takes effect when k is looked up.
 func (c *Cache[K, V]) Info(k K) (info Info, ok bool) {

@@ -42,7 +42,8 @@ func useAll(t *testing.T, c *oncecache.Cache[string, int], k string) {
 
 const harmless = -2 // what useAll makes, and closes without ado
 
-// T25 golang-lru: a Close function may use the cache that calls it, whoever is
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
+// A Close function may use the cache that calls it, whoever is
 // the one that closes.
 func TestT25_CloseFunctionsUseTheCache(t *testing.T) {
 	for name, remove := range map[string]func(c *oncecache.Cache[string, int]){
@@ -112,6 +113,7 @@ func TestT25_CloseFunctionsUseTheCache(t *testing.T) {
 	}
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // The same of ErrorTTL, also for the key of which it is asked.
 func TestT25_ErrorTTLUsesTheCache(t *testing.T) {
 	for _, w := range ways {
@@ -137,6 +139,7 @@ func TestT25_ErrorTTLUsesTheCache(t *testing.T) {
 	}
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // The same of OnLeak, on a goroutine of the runtime.
 func TestT25_OnLeakUsesTheCache(t *testing.T) {
 	var c *oncecache.Cache[string, int]
@@ -155,6 +158,7 @@ func TestT25_OnLeakUsesTheCache(t *testing.T) {
 	wantAbsent(t, c, "k")
 }
 
+// Reported bug 25, golang-lru, lfu-go: a callback that uses the cache deadlocks.
 // The same of loop bodies.
 func TestT25_LoopsUseTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +183,8 @@ func TestT25_LoopsUseTheCache(t *testing.T) {
 	})
 }
 
-// T24 Caffeine: whatever function of the user is slow, it delays no other key:
+// Reported bug 24, Caffeine, jellydator/ttlcache, xsync: a slow load holds up other keys.
+// Whatever function of the user is slow, it delays no other key:
 // 2000 are created, leased, refreshed, evicted, closed and deleted meanwhile.
 func TestT24_SlowFunctionsDelayNobody(t *testing.T) {
 	for name, slow := range map[string]func(c *oncecache.Cache[string, int], wait func()){

@@ -23,8 +23,8 @@ const (
 // Config holds the settings of a [Registry]. Its zero value stands for the defaults.
 //
 // Methods that only read never wait for what follows. A method that changes a key which a
-// transaction is about to change finishes that first: UpdateIf and DeleteIf are lock-free then, and
-// all may block on the hash buckets of keys that were absent.
+// transaction is about to change first helps to finish that transaction: then UpdateIf and DeleteIf
+// are lock-free, and all may block on the hash buckets of keys that were absent.
 //
 // With Indexes, UpdateIf is lock-free, and a change of values blocks on a hash bucket of the index,
 // or while that grows, if its key is the first or the last under a value. With UniqueIndexes, a
@@ -37,39 +37,38 @@ type Config[K comparable, V any] struct {
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an error if the key is
-	// invalid. Every method that is given a key calls it once. It must be safe for concurrent use,
+	// invalid. Every method that takes a key calls it once. It must be safe for concurrent use,
 	// depend on nothing but the key, and return its own results unchanged. Nil stores keys as they
 	// are.
 	Normalize func(K) (K, error)
 
-	// Check may reject a value, by an error, before it is stored for a key. It is given the key as
-	// it is stored, runs once for each attempt to store, and must be safe for concurrent use. It
-	// may read the registry, and must change neither that nor what the value refers to. Nil
-	// accepts everything.
+	// Check may reject a value, by an error, before it is stored. It gets the key as it is stored,
+	// runs once for each attempt to store, and must be safe for concurrent use. It may read the
+	// registry, but must not change it, nor what the value refers to. Nil accepts everything.
 	Check func(K, V) error
 
 	// Indexes are functions that return the values under which ByIndex finds a key while it holds
 	// the entity that they were given: none, one or several. The map's key names the index. They
-	// run after Check, and all that is said about Check holds for them too. The result counts
-	// until the key holds something else. The registry keeps such a string as long as any key has
-	// that value, so return a copy of a part of a large string.
+	// run after Check, and all that is said about Check holds for them too. The result counts until
+	// the key holds something else. The registry keeps such a string as long as any key has that
+	// value: clone a substring of a large string.
 	Indexes map[string]func(K, V) []string
 
-	// UniqueIndexes are Indexes in which each value has at most one key. A method that would give
-	// a value to a second key returns a [*UniqueError]. A value becomes free for others when the
-	// method by which its key loses it returns, or shortly before. So two keys swap theirs in a
+	// UniqueIndexes are Indexes in which each value has at most one key. A method that would give a
+	// value to a second key returns a [*UniqueError]. A value is free for others by the time that
+	// the method returns by which its key loses it. To swap the values of two keys, use a
 	// transaction. No name may be in both maps.
 	UniqueIndexes map[string]func(K, V) []string
 
-	// TTL says how long an entity lives: when that time has passed and the key still has the
-	// version that was stored then, the registry deletes it, and loops are told that it has
-	// Expired. Zero or less expires immediately, and [math.MaxInt64] never. Nil expires nothing.
-	// All that is said about Check holds for TTL.
+	// TTL says how long an entity lives: when that time has passed and the key still has the same
+	// version, the registry deletes it, and watchers get an Event with Expired. Zero or less
+	// expires immediately, [math.MaxInt64] never. Nil expires nothing. All that is said about Check
+	// holds for TTL.
 	//
-	// No entity expires early: deadlines are rounded up to milliseconds. Reads look at no clock:
-	// an entity is present, and can be changed and renewed, until a timer has deleted it, on a
-	// busy machine some milliseconds later, and later yet if many expire at once. No timer keeps a
-	// registry alive.
+	// Reads look at no clock: an entity is present, and can be changed and renewed, until a timer
+	// has deleted it, on a busy machine some milliseconds late, and later if many expire at once.
+	// No entity expires early: deadlines are rounded up to milliseconds. No timer keeps a registry
+	// alive.
 	//
 	// An entity takes some 120 bytes more, or 95 if it never expires.
 	TTL func(K, V) time.Duration

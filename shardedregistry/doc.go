@@ -1,4 +1,4 @@
-// Package shardedregistry is a concurrent map of named entities. It never loses a create or an update: Create
+// Package shardedregistry is a concurrent map of named entities that loses no create and no update: Create
 // never overwrites, Update applies a function atomically, and every value has a [Version], so that a caller
 // can change exactly the value that it has read.
 //
@@ -26,13 +26,14 @@
 // The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody may
 // change what it refers to: neither in what was stored nor in what was returned. Copy it, and Update.
 //
-// A function given to Update, Compute or Transact runs again when another operation has changed its key meanwhile, so
-// it should have no effects of its own. Contention never fails a call; a function that changes its own key in run
-// after run does.
+// A function given to Update, Compute or Transact runs again when another operation has changed its
+// key meanwhile: it should have no side effects. Contention never fails a call; only a function
+// that changes its own key in run after run does.
 //
 // Len, loops, DeleteFunc, Clear and Replace see each key at another moment. Snapshot and Transact see all at one.
 //
-// The registry keeps the key that created an entry. If that is part of a large string, copy it first.
+// The registry keeps the key that created an entry. If that is a substring of a large string, clone
+// it first.
 //
 // # Guarantees
 //
@@ -41,13 +42,14 @@
 // when the table is, or when its last record was stored. A method that stores a value synchronizes before every method
 // that returns it. Finding a key absent establishes no such order.
 //
-// Wait-free is what takes a bounded number of steps, whatever others do. Of lock-free operations one always makes
-// progress. Blocking on a hash bucket is waiting for its mutex, which is held for a handful of loads and stores.
+// A wait-free operation takes a bounded number of steps, whatever others do. Of lock-free
+// operations one always makes progress. Blocking on a hash bucket means waiting for its mutex,
+// which is held for a handful of loads and stores.
 //
 // Functions that callers supply, and the bodies of loops, run on the caller's goroutine, outside every lock, and may
-// use the registry. So they delay no other key. If a function returns an error, its method returns that as it is, also
-// Config.Check. Then, and when it panics or calls [runtime.Goexit], nothing has changed, but for other keys in methods
-// that work key by key.
+// use the registry. So they delay no other key. If such a function, or Config.Check, returns an error, the method
+// returns that error as it is. Then, and when the function panics or calls [runtime.Goexit], nothing has changed,
+// except other keys in methods that work key by key.
 //
 // # What else there is
 //
@@ -76,6 +78,6 @@
 // An index takes 3.1 KB, and for each value of an entity 180 bytes if no other entity has it, or 90 if
 // many have.
 //
-// With more entities than the caches hold and many updates, cache misses and garbage collection can cost more than a
-// lock around a map.
+// If there are more entities than the processor's caches hold, and many updates, cache misses and
+// garbage collection can cost more than a lock around a map.
 package shardedregistry

@@ -22,14 +22,14 @@ var (
 	// [MaxRestored].
 	ErrInvalidVersion = errors.New("shardedregistry: invalid version")
 	// ErrTooManyRetries reports a function that has changed its own key, or one of those of its
-	// transaction, in each of a million runs. Contention alone does not get there.
+	// transaction, in each of a million runs. Contention alone does not cause it.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
 	// ErrCompacted reports that changes after a revision are no longer remembered, in a
 	// [*CompactedError].
 	ErrCompacted = errors.New("shardedregistry: changes after the revision are forgotten")
 	// ErrUnknownRevision reports a revision that the registry has not reached, or one of another
 	// registry, in an [*UnknownRevisionError].
-	ErrUnknownRevision = errors.New("shardedregistry: revision of the future or of another registry")
+	ErrUnknownRevision = errors.New("shardedregistry: unknown revision")
 )
 
 // invalidKeyError says why a key is none. It matches [ErrInvalidKey].
@@ -121,7 +121,7 @@ func (e *UniqueError) Error() string {
 // Unwrap returns [ErrNotUnique].
 func (e *UniqueError) Unwrap() error { return ErrNotUnique }
 
-// CompactedError is the last error of a loop over WatchFrom for which Config.History was too
+// CompactedError is the error that ends a loop over WatchFrom for which Config.History was too
 // small. It matches [ErrCompacted].
 type CompactedError struct {
 	Revision Revision // the last change that the loop has read, or the one that it was given

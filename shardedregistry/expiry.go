@@ -160,13 +160,14 @@ func (x *expiry[K, V]) resume(rt *root[K, V]) {
 	}
 }
 
-// Renew gives what key holds at a version another time to live, from now on. Zero or less expires
-// immediately, and [math.MaxInt64] never. The version stays, and no loop is told. If key has
-// another version, the error is a [*ConflictError]; if it is absent, [ErrNotFound].
+// Renew extends or shortens the deadline of key's entry, if that has the given version: ttl counts
+// from now. Zero or less expires it immediately, [math.MaxInt64] never. The version stays, and
+// watchers see nothing. If key has another version, the error is a [*ConflictError]; if it is
+// absent, [ErrNotFound].
 //
-// So an owner that has created key holds it while its calls of Renew return no error. One that was
-// stopped may not know that: what it writes to should reject versions below the highest that it has
-// seen.
+// So an owner that has created key holds it while its calls of Renew return no error. A stopped
+// owner may not notice that it has lost the key: what it writes to should reject versions below the
+// highest that it has seen.
 //
 // Renew panics if the registry is without Config.TTL.
 //

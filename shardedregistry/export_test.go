@@ -69,8 +69,9 @@ func DraftKill[K comparable, V any](r *Registry[K, V], key K) (kill func() (rest
 // present, since somebody has created and deleted it meanwhile. GivenUp returns the rest, which
 // gives up, unless others have committed the transaction.
 func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V) (rest func()) {
-	tx := newTx[K, V](r.install())
-	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare()); err != nil {
+	fn := newTx[K, V](r.install())
+	tx := &fn.t
+	if err := errors.Join(fn.Put(present, value), fn.Put(absent, value), tx.prepare()); err != nil {
 		panic(err)
 	}
 	tx.sort()
@@ -94,9 +95,10 @@ func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V)
 // Committed runs a transaction that reads a key and stores value for another, up to the instant at
 // which it has committed, and returns the rest.
 func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) (rest func()) {
-	tx := newTx[K, V](r.install())
-	tx.Get(read)
-	if err := errors.Join(tx.Put(stored, value), tx.prepare()); err != nil {
+	fn := newTx[K, V](r.install())
+	tx := &fn.t
+	fn.Get(read)
+	if err := errors.Join(fn.Put(stored, value), tx.prepare()); err != nil {
 		panic(err)
 	}
 	tx.sort()

@@ -150,9 +150,9 @@ type Change[K comparable, V any] struct {
 // Those of one key have consecutive versions from its creation to its deletion. After a snapshot,
 // skip changes that it contains, whose versions are not above what it has.
 //
-// When changes that the loop has not come to are forgotten, it yields a zero Change with a
-// [*CompactedError] and ends; the caller takes a new snapshot. A revision that the registry has not
-// reached, or one of another registry, gives an [*UnknownRevisionError].
+// If changes that the loop has not reached are forgotten, it yields a zero Change with a
+// [*CompactedError] and ends: take a new snapshot. A revision that the registry has not reached, or
+// one of another registry, gives an [*UnknownRevisionError].
 //
 // With filters, the loop yields the changes of the keys that one of them accepts, and a bookmark
 // after it has skipped an eighth of Config.History. Each change of any key wakes it.

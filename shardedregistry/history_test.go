@@ -210,7 +210,7 @@ func TestUnknownRevision(t *testing.T) {
 		if !errors.Is(err, shardedregistry.ErrUnknownRevision) || !errors.As(err, &e) || e.Revision != at {
 			t.Errorf("%s: %v", name, err)
 		}
-		if want := fmt.Sprintf("shardedregistry: revision of the future or of another registry: %d", at); fmt.Sprint(err) != want {
+		if want := fmt.Sprintf("shardedregistry: unknown revision: %d", at); fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

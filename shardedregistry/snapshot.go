@@ -11,7 +11,7 @@ import (
 // may use it, and it needs no closing. It keeps the records that it contains, and nothing else of
 // the registry. The zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
-	contents[K, V]
+	contents contents[K, V]
 	revision Revision // see Revision
 }
 
@@ -58,7 +58,7 @@ func (s *Snapshot[K, V]) Revision() Revision { return s.revision }
 
 // Last returns a version that is at least that of each change that the snapshot
 // contains, deletions included: see [Restore].
-func (s *Snapshot[K, V]) Last() Version { return s.last }
+func (s *Snapshot[K, V]) Last() Version { return s.contents.last }
 
 // keep makes c what it has of the keys that only accepts.
 func (c *contents[K, V]) keep(only func(K) bool) {
@@ -74,7 +74,7 @@ func (c *contents[K, V]) keep(only func(K) bool) {
 // Get returns the value of key, and whether key is in the snapshot. The first call of Get or Lookup
 // makes an index of the keys.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
-	if _, rec := s.find(key); rec != nil {
+	if _, rec := s.contents.find(key); rec != nil {
 		return rec.value, true
 	}
 	return value, false
@@ -82,7 +82,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 
 // Lookup returns what key held, with its version, and whether key is in the snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	if k, rec := s.find(key); rec != nil {
+	if k, rec := s.contents.find(key); rec != nil {
 		return rec.entry(k.Key), true
 	}
 	return entry, false
@@ -109,14 +109,14 @@ func (c *contents[K, V]) find(key K) (k hkey[K], rec *record[K, V]) {
 }
 
 // Len returns the number of keys.
-func (s *Snapshot[K, V]) Len() int { return len(s.records) }
+func (s *Snapshot[K, V]) Len() int { return len(s.contents.records) }
 
 // All returns an iterator over the keys, as they are stored, and their values,
 // in no particular order.
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		for i, rec := range s.records {
-			if !yield(s.keys[i], rec.value) {
+		for i, rec := range s.contents.records {
+			if !yield(s.contents.keys[i], rec.value) {
 				return
 			}
 		}
@@ -124,13 +124,15 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 }
 
 // Keys is All without values.
-func (s *Snapshot[K, V]) Keys() iter.Seq[K] { return slices.Values(s.keys[:len(s.records)]) }
+func (s *Snapshot[K, V]) Keys() iter.Seq[K] {
+	return slices.Values(s.contents.keys[:len(s.contents.records)])
+}
 
 // Entries is All with versions.
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
-		for i, rec := range s.records {
-			if !yield(rec.entry(s.keys[i])) {
+		for i, rec := range s.contents.records {
+			if !yield(rec.entry(s.contents.keys[i])) {
 				return
 			}
 		}

@@ -8,19 +8,19 @@ import (
 )
 
 // Transact runs fn, which reads and stores several keys through its argument, and makes all that it
-// has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment,
-// besides what it has stored itself. If a key that it has used changes before the instant, Transact
-// runs fn again. What fn changes by other methods takes effect at once; if that is a key that it
-// uses here too, Transact returns [ErrTooManyRetries].
+// has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment, and
+// what it has stored itself. If a key that it has used changes before the commit, Transact runs fn
+// again. Changes that fn makes by other methods take effect at once; if one is of a key that it also
+// uses in the transaction, Transact returns [ErrTooManyRetries].
 //
-// Loops and Wait tell of each key by itself, when all have changed.
+// Watchers see each key by itself, when all have changed.
 //
 // Unique values are checked for what the keys hold afterwards: two keys may swap theirs. Fn cannot
 // read an index: for a quota, keep a count in a key (example of Put).
 //
 // If a key that fn has read has changed, its next read ends fn by a panic, which Transact recovers.
 //
-// It takes some three times as long as an Update of each key.
+// A transaction takes some three times as long as an Update of each key.
 //
 // Transact panics if fn is nil.
 //
@@ -44,16 +44,16 @@ func transact[K comparable, V any](rt *root[K, V], fn func(*Tx[K, V]) error) err
 }
 
 // Tx is the argument of the function that [Registry.Transact] runs, and belongs to its goroutine.
-// Its methods panic when the function has ended, and those of the zero Tx always do. N keys take
-// time in proportion to n²: 1,000 some milliseconds.
+// Its methods panic when the function has ended, and those of the zero Tx always do. A transaction
+// over n keys takes time in proportion to n²: over 1,000, some milliseconds.
 type Tx[K comparable, V any] struct {
 	_ atomics.NoCopy
-	transaction[K, V]
+	t transaction[K, V]
 }
 
 func newTx[K comparable, V any](rt *root[K, V]) *Tx[K, V] {
 	tx := new(Tx[K, V])
-	tx.root = rt
+	tx.t.root = rt
 	return tx
 }
 
@@ -204,15 +204,15 @@ func (*conflict) Error() string {
 // that fn has used has changed, or may have: stillAbsent tells that of several absent keys by their
 // shards alone.
 func (tx *Tx[K, V]) attempt(fn func(*Tx[K, V]) error) (done bool, err error) {
-	if err := tx.run(fn); err != nil || tx.has(isConflicted) {
-		return !tx.has(isConflicted), err
+	if err := tx.run(fn); err != nil || tx.t.has(isConflicted) {
+		return !tx.t.has(isConflicted), err
 	}
-	return tx.commit()
+	return tx.t.commit()
 }
 
 // run runs fn, and catches the panic by which a conflict ends it.
 func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
-	defer tx.end()
+	defer tx.t.end()
 	return fn(tx)
 }
 
@@ -254,7 +254,7 @@ func (tx *Tx[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if err != nil {
 		return entry, false
 	}
-	return tx.entry(u)
+	return u.shownEntry()
 }
 
 // Put stores value for key, present or not, when the transaction commits.
@@ -265,10 +265,10 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 	if err != nil {
 		return err
 	}
-	u.next = tx.root.draft(false, value)
+	u.next = tx.t.root.draft(false, value)
 	u.word |= writtenBit
 	if u.absent() {
-		tx.spell(u, key)
+		tx.t.spell(u, key)
 	}
 	return nil
 }
@@ -281,22 +281,22 @@ func (tx *Tx[K, V]) Delete(key K) (entry Entry[K, V], ok bool) {
 	if err != nil {
 		return entry, false
 	}
-	entry, ok = tx.entry(u)
+	entry, ok = u.shownEntry()
 	u.next = nil
 	u.word |= writtenBit
 	return entry, ok
 }
 
-// shared returns the part of tx that does not depend on V, or nil if tx is nil.
+// shared returns the transaction of tx, or nil if tx is nil.
 func (tx *Tx[K, V]) shared() *transaction[K, V] {
 	if tx == nil {
 		return nil
 	}
-	return &tx.transaction
+	return &tx.t
 }
 
-// entry returns the entry of a key as the function sees it.
-func (tx *Tx[K, V]) entry(u *use[K, V]) (entry Entry[K, V], ok bool) {
+// shownEntry returns the entry of u's key as the function sees it.
+func (u *use[K, V]) shownEntry() (entry Entry[K, V], ok bool) {
 	rec := u.shown()
 	if rec == nil {
 		return entry, false

@@ -592,12 +592,12 @@ func (r *Registry[K, V]) Clear() (deleted int) {
 	return deleted
 }
 
-// Replace makes the registry contain what entries yields, and nothing else. It first deletes the
-// other keys, and then stores the values, one key after the other; of a key that is yielded twice,
-// the last. What others change meanwhile may stay.
+// Replace makes the registry contain what entries yields, and nothing else, but not at one instant:
+// it first deletes the other keys, and then stores the values, one key after the other. If a key is
+// yielded twice, the last value counts. What others change meanwhile may stay.
 //
-// A key that is present stays as it is if equal returns true for its value and the one that entries
-// has yielded: it keeps its version, and no loop is told. If equal is nil, every value is stored.
+// A present key keeps its value and version if equal returns true for that value and the one that
+// entries yields. If equal is nil, every value is stored.
 //
 // If a key is invalid, Replace returns a [*KeyError], and nothing has changed. A key whose value is
 // rejected stays as it was. Replace goes on, and returns an error that joins a [*KeyError] for

@@ -14,12 +14,11 @@ type waitlist struct {
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
-// Wait returns what key holds as soon as its version is above since, and [ErrNotFound] as soon as
-// key is absent, unless since is 0. So with 0 it waits until key is present; with the version that
-// the caller knows, until key holds something else. If ctx is done while it waits, Wait returns
-// context.Cause.
+// Wait waits until key changes. With the version that the caller knows, it returns what key holds
+// once that has a higher version, or [ErrNotFound] once key is absent. With 0 it waits until key is
+// present. If ctx is done while it waits, Wait returns context.Cause.
 //
-// Wait may overlook what key holds only briefly.
+// Wait may miss what key holds only briefly.
 //
 // Wait panics if ctx is nil.
 //

@@ -22,11 +22,11 @@ type Event[K comparable, V any] struct {
 // Watch returns an iterator over the keys that change. A loop over it begins to watch when it
 // begins, sleeps while there is nothing to yield, and ends when its body leaves it or ctx is done.
 //
-// A change that takes effect after a loop has begun is yielded, unless the key has changed again by
-// the time the loop gets to it. Then the later change is yielded in its place. So a loop may skip
-// what a key held in between, and never misses what it holds in the end, or that it was deleted.
-// The versions of a key increase; changes of different keys come in no particular order. A change
-// from before the loop began is yielded only if its call had not returned by then.
+// A loop may skip what a key held in between, but never misses what it holds in the end, or that it
+// was deleted: a change that takes effect after the loop has begun is yielded, unless the key has
+// changed again by the time the loop gets to it, and then the later change is. The versions of a
+// key increase; changes of different keys come in no particular order. A change from before the
+// loop began is yielded only if its call had not returned by then.
 //
 // A loop keeps some 180 bytes for each key that has changed and is present, and for up to as many,
 // or 64, that were deleted. A change allocates 24 bytes for each loop that is told of it, unless
@@ -86,7 +86,7 @@ func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]
 		}
 		s := snapshot(w.root) // LP(WatchSnapshot): its cut is made
 		if !w.interest.hasAll() {
-			s.keep(w.interest.has)
+			s.contents.keep(w.interest.has)
 		}
 		w.baseline = newBaseline(&s.contents)
 		if yield(s, Event[K, V]{}) {

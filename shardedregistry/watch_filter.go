@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Filter says of which keys a loop over Watch, WatchSnapshot or WatchFrom is told: those that at
+// Filter selects the keys that a loop over Watch, WatchSnapshot or WatchFrom sees: those that at
 // least one of its filters accepts, or all if it has none. The zero Filter accepts no key.
 type Filter[K comparable] struct {
 	keys   []K             // of Keys

@@ -120,6 +120,8 @@ func loaded(t testing.TB, js jetstream.JetStream, name string) []cowchangeset.Sa
 	return saved(t, s)
 }
 
+// Checks C2.
+
 // Recorders lose nothing when the stream's leader is killed, and when another replica
 // takes the trail over meanwhile; nor, in the long form, when all servers start again.
 func TestStorm(t *testing.T) {

@@ -68,6 +68,8 @@ func smallStream(t testing.TB, js jetstream.JetStream, replicas int) string {
 	return name
 }
 
+// Checks C1, C3, C4.
+
 // Whichever message, or acknowledgement, is lost or late, once or until the call's
 // context ends: the calls that are repeated leave what they should, once.
 func TestLostMessages(t *testing.T) {
@@ -134,6 +136,8 @@ func replicasOf(t testing.TB, js jetstream.JetStream, name string) int {
 	require.NoError(t, err)
 	return s.CachedInfo().Config.Replicas
 }
+
+// Checks C2.
 
 // A claim fences the calls of the Store before it, those under way too: a message that
 // arrives after the claim is refused, and one that arrives before it is kept.
@@ -226,6 +230,8 @@ func TestFencedUnderWay(t *testing.T) {
 	}
 }
 
+// Checks C5.
+
 // A record whose last part never comes does not count, whoever writes next.
 func TestUnfinishedParts(t *testing.T) {
 	t.Parallel()
@@ -264,6 +270,8 @@ func TestUnfinishedParts(t *testing.T) {
 		}
 	}
 }
+
+// Checks C6.
 
 // Load has an error for a message that no Store has published, and for those that were
 // removed. A foreign message that is removed costs nothing.
@@ -317,6 +325,8 @@ func TestForeignAlone(t *testing.T) {
 	restore(t, js, name, 0)
 	require.NoError(t, s.Claim(background))
 }
+
+// Checks C6.
 
 // A removed record is noticed, wherever it was.
 func TestRemovedMessages(t *testing.T) {
@@ -571,6 +581,8 @@ func (h hasty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstream
 	h.before()
 	return h.JetStream.PublishMsg(ctx, m, options...)
 }
+
+// Checks C2.
 
 // A writer that always writes before the claim of a slower Store arrives loses the trail
 // nevertheless.

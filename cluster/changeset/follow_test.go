@@ -116,6 +116,8 @@ func TestFollow(t *testing.T) {
 	}, 20*time.Second, time.Millisecond, "a consumer is left")
 }
 
+// Checks C6.
+
 // A message that is lost on the way from a consumer is read again.
 func TestReadLostMessages(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
 
+// Checks C6.
+
 // Messages that look like records, and do not fit what is there, are damage, and no Load
 // takes them for what they say.
 func TestForgedRecords(t *testing.T) {
@@ -80,6 +82,8 @@ func TestForgedRecords(t *testing.T) {
 	}
 }
 
+// Checks C6.
+
 // A foreign message that a client takes for a status of the server is one nevertheless.
 func TestForeignStatus(t *testing.T) {
 	t.Parallel()
@@ -98,6 +102,8 @@ func TestForeignStatus(t *testing.T) {
 		}
 	}
 }
+
+// Checks C1, C3, C4.
 
 // A call that is repeated with more entries, after its acknowledgement was lost, or while
 // its message is under way, adds each entry once.

@@ -16,6 +16,8 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
+// Checks C5.
+
 // An entry, and a batch, may be longer than a message can be.
 func TestLongRecords(t *testing.T) {
 	t.Parallel()
@@ -70,6 +72,8 @@ func TestLongNames(t *testing.T) {
 	require.ErrorIs(t, s.Start(background, header{ID: strings.Repeat("x", 1025), Ordinal: 3, Previous: b}), changeset.ErrConflict)
 	require.ErrorIs(t, s.Start(background, header{ID: "\xff", Ordinal: 3, Previous: b}), changeset.ErrConflict)
 }
+
+// Checks C5.
 
 // A stream whose messages have become shorter refuses one call, and gets more of them with the next, unless they are so
 // short that no record fits.
@@ -182,6 +186,8 @@ func (b bad) Encode(s string) ([]byte, error) {
 	}
 	return b.JSON.Encode(s)
 }
+
+// Checks C8.
 
 // A codec that panics or ends its goroutine leaves the Store as it was.
 func TestBadCodec(t *testing.T) {

@@ -93,6 +93,8 @@ func TestLoadLong(t *testing.T) {
 	require.NoError(t, claimed.Append(background, "c23", []entry{{Seq: perSet, Value: "more"}}), "it has left the state")
 }
 
+// Checks C6.
+
 // A Load with a claim ends if the last message that it wants was removed, or all were: it
 // does not wait for it.
 func TestLoadRemoved(t *testing.T) {
@@ -117,6 +119,8 @@ func TestLoadRemoved(t *testing.T) {
 	}
 }
 
+// Checks C6.
+
 // A removed record is noticed also if a start follows it, as behind what was pruned.
 func TestLoadRemovedBeforeStart(t *testing.T) {
 	t.Parallel()
@@ -133,6 +137,8 @@ func TestLoadRemovedBeforeStart(t *testing.T) {
 	require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 5*time.Second))), changeset.ErrCorrupt)
 	require.ErrorIs(t, loadError(s.Load(within(t, 5*time.Second))), changeset.ErrCorrupt)
 }
+
+// Checks C6.
 
 // A loop ends also if the last message is removed while it reads.
 func TestLoadRemovedMeanwhile(t *testing.T) {
@@ -161,6 +167,8 @@ func TestLoadRemovedMeanwhile(t *testing.T) {
 	}
 	require.True(t, removed)
 }
+
+// Checks C7.
 
 // A Load with a claim goes on when the Store before it purges late what it has pruned in
 // time.

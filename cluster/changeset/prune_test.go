@@ -30,6 +30,8 @@ func life(t testing.TB, tracker *cowchangeset.Tracker[string], n int) {
 	}
 }
 
+// Checks C7.
+
 // A purge that fails is made up for by the next Prune, in this process or in the next.
 // Until then the trail is whole: a stream has too many messages, but not too few.
 func TestPruneInterrupted(t *testing.T) {
@@ -91,6 +93,8 @@ func TestPruneKeeps(t *testing.T) {
 	require.Len(t, saved(t, s), 1)
 }
 
+// Checks C6.
+
 // A trail whose beginning was purged by somebody else is damaged.
 func TestForeignPurge(t *testing.T) {
 	t.Parallel()
@@ -108,6 +112,8 @@ func TestForeignPurge(t *testing.T) {
 		require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 10*time.Second))), changeset.ErrCorrupt, "before %d", seq)
 	}
 }
+
+// Checks C7.
 
 // A Load beside a Prune begins again with what is kept, wherever it was.
 func TestLoadBesidePrune(t *testing.T) {
@@ -136,6 +142,8 @@ func TestLoadBesidePrune(t *testing.T) {
 		require.Equal(t, []uint64{100}, ordinals)
 	}
 }
+
+// Checks C7.
 
 // A Store whose trail another one has taken, and pruned, before it has read it, is
 // fenced: the trail is not damaged.

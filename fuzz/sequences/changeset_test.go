@@ -13,6 +13,8 @@ import (
 	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
+// Checks T1, T2, T3, T4.
+
 // FuzzChangesetOps applies operations to a Tracker and its changesets, and to
 // the model, and compares every result and what both hold.
 //

@@ -12,6 +12,8 @@ import (
 	model "github.com/latchfree/latchfree/internal/tools/model/cowchangeset"
 )
 
+// Checks S1, S5.
+
 // FuzzSliceOps applies operations to a Slice and to the model, and compares
 // every result, the contents, and in the end everything ever handed out.
 //

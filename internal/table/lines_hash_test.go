@@ -95,6 +95,8 @@ func TestLinesGrowHashingLittle(t *testing.T) {
 	}
 }
 
+// Checks L7.
+
 // What a set needs to grow it knows again when it has shrunk.
 func TestLinesGrowAgainHashingNothing(t *testing.T) {
 	p, hashed := newNumbered(), 0
@@ -122,6 +124,8 @@ func TestLinesGrowAgainHashingNothing(t *testing.T) {
 		t.Errorf("%d cells have a wrong tag or wrong ways", n)
 	}
 }
+
+// Checks L7.
 
 // Who moves a chain moves what is there then, also what has come, or has replaced
 // another cell, since he hashed the keys that were there before. A writer, whose

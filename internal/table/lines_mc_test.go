@@ -153,6 +153,8 @@ func (m modelled) all() any {
 
 func (m modelled) fits() any { return true }
 
+// Checks L1, L2, L3, L4, L5, L6, L7.
+
 // Operations on the cells of a Lines are atomic: while it grows and shrinks,
 // where a chain has several buckets, and where cells come and go meanwhile. With
 // one chain it grows when it has three cells, with two when it has six, and one

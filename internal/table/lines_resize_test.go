@@ -158,6 +158,8 @@ func TestLinesRoomForMany(t *testing.T) {
 	}
 }
 
+// Checks L4, L5, L6.
+
 // Everything is found in a set of many segments, by Load and All, and nothing
 // that has left, wherever a resize is.
 func TestLinesOfSegments(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
+// Checks L4, L5, L6.
+
 // No cell is lost while the set grows and shrinks under its writers, and All
 // yields no key twice (xsync issues 63, 87, 109, 112).
 func TestStressLinesLoseNothing(t *testing.T) {
@@ -117,6 +119,8 @@ func TestStressLinesKeepWhatStays(t *testing.T) {
 	}
 }
 
+// Checks L1, L2, L3.
+
 // A cell is put into the set once and taken out once.
 func TestStressLinesTakenOnce(t *testing.T) {
 	type token struct {
@@ -149,6 +153,8 @@ func TestStressLinesTakenOnce(t *testing.T) {
 		t.Errorf("%d cells were put in and %d taken out", put.Load(), taken.Load())
 	}
 }
+
+// Checks L4, L5, L6.
 
 // Nothing is lost of a set of many segments that grows and shrinks under its
 // writers.

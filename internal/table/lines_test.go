@@ -58,6 +58,8 @@ func (p *parts) add(e *part) bool {
 // remove removes e, and reports whether it was there.
 func (p *parts) remove(e *part) bool { return e != nil && p.CompareAndDelete(p.key(e.key), e) }
 
+// Checks L1, L2, L3, L7.
+
 // What one goroutine does is what it does to a map, however keys are hashed.
 func TestLinesAreAMap(t *testing.T) {
 	for name, hash := range hashes() {

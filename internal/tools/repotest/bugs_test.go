@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// reported is how many bugs of others each package lists in its DESIGN.md, under
-// "Reported bugs of others", in the order of their numbers, or in comments of its tests.
+// reported is how many bugs of others the tests of each package name in their comments.
 var reported = map[string]int{"atomicbreaker": 63, "cowchangeset": 22, "oncecache": 39, "shardedregistry": 32}
 
 var (
@@ -20,8 +19,10 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 	numbered = regexp.MustCompile(`^TestT(\d+)_`)
 
-	// bugComment begins the comment of a test, or one that says why there is none.
-	bugComment = regexp.MustCompile(`(?m)^// Reported bug (\d+), .+: .+\.\n((?://.*\n)*(?:func (Test[A-Za-z0-9_]+)\())?`)
+	// bugComment is a line of the comment of a test, or of one that says why there is none.
+	bugComment = regexp.MustCompile(`(?m)^// Reported bug (\d+), .+: .+\.\n`)
+	// commented is the rest of a test's comment, and its name.
+	commented = regexp.MustCompile(`\A(?://.*\n)*func (Test[A-Za-z0-9_]+)\(`)
 )
 
 // Every bug has tests, or a reason why not, and the tests that are named are
@@ -53,34 +54,19 @@ func TestReportedBugs(t *testing.T) {
 	}
 }
 
-// bugs returns the rows of the package's table, or what its tests say in place of them.
-func bugs(t *testing.T, pkg string) []string {
-	design, err := os.ReadFile(filepath.Join(root, pkg, "DESIGN.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(design), "\n## Reported bugs of others\n")
-	if !found {
-		return bugComments(t, pkg)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	_, table, _ := strings.Cut(section, "\n|---|---|---|\n")
-	return strings.Split(strings.TrimSpace(table), "\n")
-}
-
-// bugComments returns a row for each number of a bug in the comments of the package's
-// tests.
-func bugComments(t *testing.T, pkg string) (rows []string) {
+// bugs returns what the comments of the package's tests say of each bug: the names of its
+// tests, or why there is none.
+func bugs(t *testing.T, pkg string) (rows []string) {
 	eachTestFile(t, pkg, func(text []byte) {
-		for _, m := range bugComment.FindAllSubmatch(text, -1) {
-			n, _ := strconv.Atoi(string(m[1]))
+		for _, m := range bugComment.FindAllSubmatchIndex(text, -1) {
+			n, _ := strconv.Atoi(string(text[m[2]:m[3]]))
 			for len(rows) < n {
 				rows = append(rows, "")
 			}
-			if len(m[3]) > 0 {
-				rows[n-1] += "`" + string(m[3]) + "`"
+			if test := commented.FindSubmatch(text[m[1]:]); test != nil {
+				rows[n-1] += "`" + string(test[1]) + "`"
 			} else {
-				rows[n-1] += strings.Replace(string(m[0]), "No test: ", "*no test:* ", 1)
+				rows[n-1] += strings.Replace(string(text[m[0]:m[1]]), "No test: ", "*no test:* ", 1)
 			}
 		}
 	})

@@ -1,6 +1,9 @@
 package repotest
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,4 +65,63 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// No exported struct embeds an unexported generic type: go doc shows that, as it does not a plain one.
+func TestDocsShowNoUnexportedTypes(t *testing.T) {
+	for _, pkg := range importable(t) {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			for _, f := range hiddenEmbeds(s.file) {
+				t.Errorf("%s: an exported type embeds an unexported generic one", s.fset.Position(f.Pos()))
+			}
+		}
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), "", `package p
+type (
+	A struct { Other; *other.Other; b int }
+	B[T any] struct { other[T] }
+	C struct { *other[int]; plain }
+	d struct { other[int] }
+)`, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(hiddenEmbeds(f)); got != 2 {
+		t.Errorf("found %d unexported embedded types in the sample, want 2", got)
+	}
+}
+
+// hiddenEmbeds returns the fields by which exported structs of a file embed unexported generic types.
+func hiddenEmbeds(f *ast.File) (fields []*ast.Field) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Name.IsExported() {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			for _, field := range s.Fields.List {
+				if name, _ := baseType(field.Type); len(field.Names) == 0 && name != "" && !ast.IsExported(name) && isGeneric(field.Type) {
+					fields = append(fields, field)
+				}
+			}
+		}
+		return true
+	})
+	return fields
+}
+
+// isGeneric reports whether a type, or what it points to, has type arguments.
+func isGeneric(e ast.Expr) bool {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	switch e.(type) {
+	case *ast.IndexExpr, *ast.IndexListExpr:
+		return true
+	}
+	return false
 }
