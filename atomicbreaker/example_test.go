@@ -5,10 +5,13 @@ package atomicbreaker_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
@@ -205,4 +208,552 @@ func ExampleExecuteResult() {
 	// 404 <nil> Closed
 	// 502 <nil> Closed
 	// 500 <nil> Open
+}
+
+// A call for a host gets a result, or a rejection that names the host.
+func ExampleExecuteGroup() {
+	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)},
+	})
+	get := func(host string, err error) {
+		body, err := atomicbreaker.ExecuteGroup(context.Background(), upstream, host,
+			func(context.Context) (string, error) { return "from " + host, err })
+		fmt.Printf("%q %v\n", body, err)
+	}
+	get("db-1", errUnavailable)
+	get("db-1", nil)
+	get("db-2", nil)
+	// Output:
+	// "from db-1" unavailable
+	// "" atomicbreaker: call rejected: breaker is open
+	// "from db-2" <nil>
+}
+
+// A call that cannot be wrapped asks first, and reports afterwards.
+func ExampleGroup_IsOpen() {
+	var upstream atomicbreaker.Group[string]
+	for _, host := range []string{"db-1", "db-2"} {
+		if upstream.IsOpen(host) {
+			continue
+		}
+		fmt.Println("calling", host)
+		upstream.RecordSuccess(host)
+	}
+	// Output:
+	// calling db-1
+	// calling db-2
+}
+
+// Keys may have settings of their own.
+func ExampleGroup_Config() {
+	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		PerKey: func(host string) atomicbreaker.Config {
+			if host == "search" {
+				return atomicbreaker.Config{Name: host, OpenTimeout: 5 * time.Second}
+			}
+			return atomicbreaker.Config{Name: host}
+		},
+	})
+	fmt.Println(upstream.Config("search").OpenTimeout, upstream.Config("db").OpenTimeout)
+	// Output: 5s 0s
+}
+
+// New settings apply to the failures that were counted before.
+func ExampleGroup_Update() {
+	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(100)},
+	})
+	fmt.Println(upstream.RecordFailure("db-1"))
+	err := upstream.Update(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)},
+	})
+	fmt.Println(err, upstream.RecordFailure("db-1"))
+	// Output:
+	// Counted
+	// <nil> Tripped
+}
+
+// After a fault of the own network, all keys start anew. Results of calls from
+// before do not count.
+func ExampleGroup_ResetAll() {
+	var upstream atomicbreaker.Group[string]
+	early, _ := upstream.Allow("db-1")
+	upstream.Trip("db-1", time.Hour)
+	upstream.Trip("db-2", time.Hour)
+	upstream.ResetAll()
+	fmt.Println(upstream.Len(), upstream.State("db-1"), early.Failure())
+	// Output: 0 Closed Late
+}
+
+// A sweep removes the keys that are forgotten. A key that is open until Reset stays.
+func ExampleGroup_Sweep() {
+	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		ForgetAfter: time.Millisecond,
+	})
+	upstream.RecordFailure("db-1")
+	upstream.Trip("db-2", -1)
+	fmt.Println(upstream.Len(), "stored")
+	for upstream.Sweep() == 0 {
+		// db-1 is still remembered
+	}
+	fmt.Println(upstream.Len(), "stored")
+	// Output:
+	// 2 stored
+	// 1 stored
+}
+
+// Stats are of all keys together.
+func ExampleGroup_Stats() {
+	var upstream atomicbreaker.Group[string]
+	upstream.ForceOpen("db-1")
+	upstream.Allow("db-1")
+	upstream.Allow("db-1")
+	s := upstream.Stats()
+	fmt.Println(s.Opened, s.Rejected, s.Closed)
+	// Output: 1 2 0
+}
+
+// At most one key is open: a fault that makes all calls fail is not that of the
+// hosts.
+func ExampleGroupConfig_maxOpen() {
+	upstream := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)},
+		MaxOpen: 1,
+	})
+	for _, host := range []string{"db-1", "db-2", "db-3"} {
+		if p, err := upstream.Allow(host); err == nil {
+			fmt.Println(host, p.Failure())
+		}
+	}
+	fmt.Println(upstream.Stats().Withheld)
+	// Output:
+	// db-1 Tripped
+	// db-2 Counted
+	// db-3 Counted
+	// 2
+}
+
+// Settings are tried in a shadow before they matter.
+func ExampleConfig_shadow() {
+	c := atomicbreaker.Config{
+		Name:   "search",
+		Policy: atomicbreaker.Consecutive(2),
+		Shadow: true,
+		OnStateChange: func(e atomicbreaker.Event) {
+			fmt.Println(e)
+		},
+	}
+	b := atomicbreaker.MustNew(c)
+	for range 5 {
+		if p, err := b.Allow(); err == nil {
+			p.Failure()
+		}
+	}
+	fmt.Println(b.State(), b.Snapshot().Would, b.Stats().Rejected)
+
+	c.Shadow = false
+	b.Update(c)
+	_, err := b.Allow()
+	fmt.Println(err)
+	// Output:
+	// search: Closed to Open: Threshold (shadow), for 1m0s
+	// Shadow Open 3
+	// atomicbreaker: call rejected: breaker is open
+}
+
+// An operator takes a backend out of service, and puts it back.
+func ExampleBreaker_ForceOpen() {
+	var b atomicbreaker.Breaker
+	b.ForceOpen()
+	_, err := b.Allow()
+	fmt.Println(b.State(), errors.Is(err, atomicbreaker.ErrOpen))
+	b.Reset()
+	fmt.Println(b.State())
+	// Output:
+	// ForcedOpen true
+	// Closed
+}
+
+// An operator lets all calls through, whatever they return.
+func ExampleBreaker_Disable() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1)})
+	b.Disable()
+	for range 3 {
+		p, _ := b.Allow()
+		fmt.Println(p.Failure())
+	}
+	fmt.Println(b.State())
+	// Output:
+	// Counted
+	// Counted
+	// Counted
+	// Disabled
+}
+
+// A process that has been told by another that something is down need not find
+// out by itself.
+func ExampleGroup_Trip() {
+	var upstream atomicbreaker.Group[string]
+	upstream.Trip("db-1", 30*time.Second)
+	fmt.Println(upstream.IsOpen("db-1"), upstream.IsOpen("db-2"))
+	fmt.Println(upstream.Snapshot("db-1").RetryAfter.Round(time.Second))
+	// Output:
+	// true false
+	// 30s
+}
+
+// Settings change while calls are under way. What was counted stays.
+func ExampleBreaker_Update() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(100)})
+	for range 7 {
+		p, _ := b.Allow()
+		p.Failure()
+	}
+	fmt.Println(b.Update(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(-1)}))
+	fmt.Println(b.Update(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(8)}))
+	p, _ := b.Allow()
+	fmt.Println(b.Snapshot().Failures, p.Failure())
+	// Output:
+	// atomicbreaker: Config.Policy: Consecutive(-1): must be in 1..2147483647
+	// <nil>
+	// 7 Tripped
+}
+
+// Metrics are pulled: nothing is written for a healthy call.
+func ExampleBreaker_Snapshot() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Name: "db"})
+	b.ForceOpen()
+	b.Allow()
+	v := expvar.Func(func() any { // expvar.Publish("breaker.db", v)
+		return struct {
+			atomicbreaker.Snapshot
+			atomicbreaker.Stats
+		}{b.Snapshot(), b.Stats()}
+	})
+	fmt.Println(v)
+	// Output: {"Name":"db","State":"ForcedOpen","Would":"ForcedOpen","Failures":0,"Streak":0,"Successes":0,"InFlight":0,"Generation":1,"RetryAfter":9223372036854775807,"Opened":1,"Closed":0,"Rejected":1,"Late":0,"Withheld":0}
+}
+
+// An operator ends the open time: the next result decides.
+func ExampleBreaker_HalfOpen() {
+	var b atomicbreaker.Breaker
+	b.Trip(time.Hour)
+	b.HalfOpen()
+	probe, err := b.Allow()
+	fmt.Println(err, b.State())
+	fmt.Println(probe.Success(), b.State())
+	// Output:
+	// <nil> HalfOpen
+	// Recovered Closed
+}
+
+// A breaker that is open stays open for the longer of two times.
+func ExampleBreaker_Trip() {
+	var b atomicbreaker.Breaker
+	b.Trip(5 * time.Minute)
+	b.Trip(time.Minute)
+	fmt.Println(b.State(), b.Snapshot().RetryAfter.Round(time.Minute))
+	// Output: Open 5m0s
+}
+
+// A reset forgets failures, and voids the results of calls in flight.
+func ExampleBreaker_Reset() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
+	early, _ := b.Allow()
+	p, _ := b.Allow()
+	p.Failure()
+	b.Reset()
+	fmt.Println(b.Snapshot().Failures, early.Failure())
+	// Output: 0 Late
+}
+
+// outcomes reports calls to b, until it is open: F for one that fails.
+func outcomes(b *atomicbreaker.Breaker, calls string) {
+	for i, c := range calls {
+		p, err := b.Allow()
+		if err != nil {
+			return
+		}
+		if c != 'F' {
+			p.Success()
+		} else if p.Failure() == atomicbreaker.Tripped {
+			fmt.Println("call", i+1, "opened it")
+		}
+	}
+}
+
+// Three failures among the last five calls, although no two are in a row.
+func ExampleKOfN() {
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.KOfN(3, 5)}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(3)}), "F.F.F")
+	// Output: call 5 opened it
+}
+
+// Half of at least ten calls in ten seconds.
+func ExampleFailureRate() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Policy: atomicbreaker.FailureRate(0.5, 10, 10*time.Second),
+		OnStateChange: func(e atomicbreaker.Event) {
+			fmt.Printf("%v: %d of %d calls\n", e.Reason, e.Failures, e.Calls)
+		},
+	})
+	outcomes(b, "FFFFF....F")
+	// Output:
+	// FailureRate: 6 of 10 calls
+	// call 10 opened it
+}
+
+// A hundred failures a minute, however many calls succeed.
+func ExampleFailureCount() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.FailureCount(100, time.Minute)})
+	calls := ""
+	for range 100 {
+		calls += "F........."
+	}
+	outcomes(b, calls)
+	// Output: call 991 opened it
+}
+
+// What is slow is as bad as what fails, and sooner known.
+func ExampleSlowRate() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Policy: atomicbreaker.AnyOf(
+			atomicbreaker.Consecutive(5),
+			atomicbreaker.SlowRate(0.5, 100*time.Microsecond, 2, time.Minute),
+		),
+	})
+	for range 2 {
+		b.Do(context.Background(), func(context.Context) error {
+			for began := time.Now(); time.Since(began) < time.Millisecond; {
+				// hard work
+			}
+			return nil
+		})
+	}
+	fmt.Println(b.State())
+	// Output: Open
+}
+
+// Either of several policies opens the breaker.
+func ExampleAnyOf() {
+	policy := atomicbreaker.AnyOf(
+		atomicbreaker.Consecutive(5),                        // it is down
+		atomicbreaker.FailureRate(0.25, 20, 30*time.Second), // it is ill
+	)
+	fmt.Println(policy)
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "FFFFF")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F...F...F...F...F..F")
+	// Output:
+	// AnyOf(Consecutive(5), FailureRate(0.25, 20, 30s))
+	// call 5 opened it
+	// call 20 opened it
+}
+
+// A server that says for how long it does not want to be called knows better
+// than any policy.
+func ExamplePermit_Trip() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{DetailedErrors: true, OpenTimeout: time.Minute})
+	if p, err := b.Allow(); err == nil {
+		// status, retryAfter := call()
+		status, retryAfter := 503, 5*time.Minute
+		if status == 503 && retryAfter > 0 {
+			p.Trip(retryAfter)
+		} else {
+			p.Success()
+		}
+	}
+	_, err := b.Allow()
+	var open *atomicbreaker.OpenError
+	if errors.As(err, &open) {
+		fmt.Println(open.State, open.RetryAfter.Round(time.Minute))
+	}
+	// Output: Open 5m0s
+}
+
+// A policy of one's own: failures must also outnumber successes.
+func ExampleTripFunc() {
+	policy := atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
+		return c.Failures >= 3 && c.FailureRate() > 0.5
+	})
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Policy: policy}), "F..F..F")
+	// Output: call 5 opened it
+}
+
+// A call that says nothing about the thing called, as its caller has given up, is
+// cancelled.
+func ExamplePermit_Cancel() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
+	p, _ := b.Allow()
+	p.Failure()
+	p, _ = b.Allow()
+	fmt.Println(p.Cancel(), b.Snapshot().Failures)
+	// Output: Counted 1
+}
+
+// A caller that classifies answers itself, as by their status, reports the outcome.
+func ExamplePermit_Report() {
+	classify := func(status int) atomicbreaker.Outcome {
+		switch {
+		case status >= 500:
+			return atomicbreaker.Failure
+		case status >= 400:
+			return atomicbreaker.Ignored // the request was wrong
+		}
+		return atomicbreaker.Success
+	}
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Policy: atomicbreaker.Consecutive(2)})
+	for _, status := range []int{503, 404, 502} {
+		p, err := b.Allow()
+		if err != nil {
+			break
+		}
+		fmt.Println(status, p.Report(classify(status)))
+	}
+	// Output:
+	// 503 Counted
+	// 404 Counted
+	// 502 Tripped
+}
+
+// Open times are those of a table, and the last one is repeated.
+func ExampleConfig_backoff() {
+	times := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		OpenTimeout:    time.Second,
+		MaxOpenTimeout: time.Minute,
+		Backoff:        func(streak int) time.Duration { return times[min(streak, len(times))-1] },
+	})
+	for range 4 {
+		b.HalfOpen()
+		p, _ := b.Allow()
+		p.Failure()
+		fmt.Println(b.Snapshot().RetryAfter.Round(time.Second))
+	}
+	// Output:
+	// 1s
+	// 5s
+	// 30s
+	// 30s
+}
+
+// A backend that has just recovered gets a few calls at a time, until enough of them
+// have succeeded. One failure among them does not open the breaker again.
+func ExampleConfig_gradualRecovery() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Probes:           3, // at a time
+		CloseAfter:       9, // in all
+		ProbeFailureRate: 0.3,
+	})
+	b.HalfOpen() // as OpenTimeout does
+	for b.State() == atomicbreaker.HalfOpen {
+		var admitted []atomicbreaker.Permit
+		for range 10 {
+			if p, err := b.Allow(); err == nil {
+				admitted = append(admitted, p)
+			}
+		}
+		fmt.Println(len(admitted), "of 10 calls are admitted")
+		for _, p := range admitted {
+			p.Success()
+		}
+	}
+	fmt.Println(b.State())
+	// Output:
+	// 3 of 10 calls are admitted
+	// 3 of 10 calls are admitted
+	// 3 of 10 calls are admitted
+	// Closed
+}
+
+// A caller that waits for a shorter time than the backend may take says nothing about
+// the backend. The cause of its context tells its deadline from others.
+func ExampleConfig_impatientCallers() {
+	errImpatient := errors.New("the caller does not wait")
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Classify: func(ctx context.Context, err error) atomicbreaker.Outcome {
+			if ctx != nil && context.Cause(ctx) == errImpatient {
+				return atomicbreaker.Ignored
+			}
+			return atomicbreaker.Classify(ctx, err)
+		},
+	})
+	hang := func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx) // as net/http does
+	}
+
+	impatient, cancel := context.WithTimeoutCause(context.Background(), time.Millisecond, errImpatient)
+	defer cancel()
+	fmt.Println(b.Do(impatient, hang), b.Snapshot().Failures)
+
+	patient, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	fmt.Println(b.Do(patient, hang), b.Snapshot().Failures)
+	// Output:
+	// the caller does not wait 0
+	// context deadline exceeded 1
+}
+
+// A health check in the background, and no timeout, ends the open time. Then the next
+// call is the probe, and if that fails the check begins again.
+func ExampleConfig_backgroundHealthCheck() {
+	var b *atomicbreaker.Breaker
+	checks := make(chan error) // what the backend's health endpoint answers
+	ready := make(chan struct{})
+	watch := func() {
+		for err := range checks { // or for range time.Tick(time.Second)
+			if err == nil {
+				b.HalfOpen()
+				close(ready)
+				return
+			}
+		}
+	}
+	b = atomicbreaker.MustNew(atomicbreaker.Config{
+		Policy:      atomicbreaker.Consecutive(2),
+		OpenTimeout: -1,
+		OnStateChange: func(e atomicbreaker.Event) {
+			if e.To == atomicbreaker.Open {
+				go watch() // a listener must not wait
+			}
+			fmt.Println(e.From, "to", e.To)
+		},
+	})
+	for range 2 {
+		b.Do(context.Background(), func(context.Context) error { return errUnavailable })
+	}
+	checks <- errUnavailable
+	checks <- nil
+	<-ready
+	b.Do(context.Background(), func(context.Context) error { return nil })
+	// Output:
+	// Closed to Open
+	// Open to HalfOpen
+	// HalfOpen to Closed
+}
+
+// A test of a breaker takes no time, whatever its timeouts are.
+func TestRecoveryInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upstream := atomicbreaker.MustNew(atomicbreaker.Config{
+			Policy:      atomicbreaker.Consecutive(1),
+			OpenTimeout: time.Hour,
+		})
+		answer := errors.New("connection refused")
+		call := func() error {
+			return upstream.Do(t.Context(), func(context.Context) error { return answer })
+		}
+
+		call()
+		if err := call(); !errors.Is(err, atomicbreaker.ErrOpen) {
+			t.Fatal("the breaker is not open: ", err)
+		}
+
+		time.Sleep(time.Hour) // at once
+		answer = nil
+		if err := call(); err != nil || upstream.State() != atomicbreaker.Closed {
+			t.Fatal("the breaker has not recovered: ", err)
+		}
+	})
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
 // subject is what a Group and its model can do. Time stands still, so what has
@@ -289,6 +292,312 @@ func (s *spec) told(k string) (text string) {
 	for _, e := range s.of(k).Told() {
 		if !s.deaf {
 			text += showEvent(e)
+		}
+	}
+	return text
+}
+
+// Keys. A twin shares its slot of the filter with k, and another does not.
+var k, twin, another = keysByStripe()
+
+func keysByStripe() (k, twin, another string) {
+	keys := table.NewKeys[string]()
+	k = "k"
+	for i := 0; twin == "" || another == ""; i++ {
+		name := fmt.Sprint("k", i)
+		if filterSlot(keys.Hash(name)) == filterSlot(keys.Hash(k)) {
+			twin = name
+		} else {
+			another = name
+		}
+	}
+	return k, twin, another
+}
+
+// An action is an operation of a protocol.
+type action = mc.Call[subject]
+
+func allow(slot int, k string) action {
+	return action{Name: fmt.Sprintf("Allow(%q) %d", k, slot), Do: func(s subject) any { return s.allow(slot, k) }}
+}
+
+func reportOp(slot int, o Outcome) action {
+	return action{Name: fmt.Sprintf("%v of %d", o, slot), Do: func(s subject) any { return s.report(slot, o) }}
+}
+
+func record(k string, o Outcome) action {
+	return action{Name: fmt.Sprintf("Record%v(%q)", o, k), Do: func(s subject) any { return s.record(k, o) }}
+}
+
+func state(k string) action {
+	return action{Name: fmt.Sprintf("State(%q)", k), Do: func(s subject) any { return s.state(k) }}
+}
+
+func reset(k string) action {
+	return action{Name: fmt.Sprintf("Reset(%q)", k), Do: func(s subject) any { s.reset(k); return nil }}
+}
+
+func update(c Config) action {
+	return action{Name: fmt.Sprintf("Update(%v)", c.Policy), Do: func(s subject) any { s.update(c); return nil }}
+}
+
+func expire(k string) action {
+	return action{Name: fmt.Sprintf("expire(%q)", k), Do: func(s subject) any { s.expire(k); return nil }}
+}
+
+func age(k string) action {
+	return action{Name: fmt.Sprintf("age(%q)", k), Do: func(s subject) any { s.age(k); return nil }}
+}
+
+func lingers(k string) action {
+	return action{Name: fmt.Sprintf("RecordSuccess(%q), stopped", k), Do: func(s subject) any { s.linger(k); return nil }}
+}
+
+func bury(k string) action {
+	return action{Name: fmt.Sprintf("bury(%q)", k), Do: func(s subject) any { s.kill(k); return nil }}
+}
+
+func look(k string) action {
+	return action{Name: fmt.Sprintf("look(%q)", k), Do: func(s subject) any { return s.look(k) }}
+}
+
+func told(k string) action {
+	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.told(k) }}
+}
+
+var (
+	resetAll = action{Name: "ResetAll", Do: func(s subject) any { s.resetAll(); return nil }}
+	sweep    = action{Name: "Sweep", Do: func(s subject) any { s.sweep(); return nil }}
+	quiet    = action{Name: "quiet", Do: func(s subject) any { return s.quiet() }}
+	tallies  = action{Name: "Stats", Do: func(s subject) any { return s.stats() }}
+)
+
+// A protocol is what some threads do to a group, and what was done before.
+type protocol struct {
+	settings Config
+	listens  bool // and the listener's events must be those of that order
+	before   []action
+	threads  [][]action
+}
+
+// check explores the protocol with a Group. In every execution the results are
+// those of some order of the actions on the model.
+func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
+	t.Helper()
+	return p.checkOf(t, cfg, func(settings Config) subject {
+		c := &checked{t: t}
+		config := GroupConfig[string]{Default: settings}
+		if p.listens {
+			c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
+			config.OnStateChange = c.hear
+		}
+		c.Group = MustNewGroup(config)
+		plainly(&c.current().counters)
+		return c
+	})
+}
+
+// checkOf is check for other subjects.
+func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subject) mc.Result {
+	t.Helper()
+	p.settings.OpenTimeout = time.Minute
+	p.settings.Probes = max(p.settings.Probes, 1)
+	if p.settings.Policy == nil {
+		p.settings.Policy = Consecutive(2)
+	}
+	start := func(s subject) subject {
+		for _, a := range p.before {
+			a.Do(s)
+		}
+		return s
+	}
+	return mc.Linearizable(t, cfg, mc.Program[subject]{
+		New: func() subject { return start(fresh(p.settings)) },
+		Model: func() subject {
+			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]Model{}})
+		},
+		Threads: p.threads,
+		After:   []action{quiet, look(k), look(twin), look(another), told(k), told(twin), told(another), tallies},
+	})
+}
+
+// lone is a Breaker as a subject. Its only key is k.
+type lone struct {
+	*Breaker
+	permits [slots]Permit
+}
+
+func (l *lone) allow(slot int, _ string) (err error) {
+	l.permits[slot], err = l.Allow()
+	return err
+}
+
+func (l *lone) report(slot int, o Outcome) Verdict { return reportTo(l.permits[slot], o) }
+
+func (l *lone) record(_ string, o Outcome) Verdict {
+	if o == Success {
+		return l.RecordSuccess()
+	}
+	return l.RecordFailure()
+}
+
+func (l *lone) state(string) State { return l.State() }
+func (l *lone) reset(string)       { l.Reset() }
+func (l *lone) expire(string)      { passDeadline(&l.core) }
+func (l *lone) update(Config)      { panic("see mc_update_test.go") }
+func (l *lone) age(string)         { panic("only a Group forgets") }
+func (l *lone) resetAll()          {}
+func (l *lone) sweep()             {}
+func (l *lone) kill(string)        {}
+func (l *lone) linger(string)      {}
+func (l *lone) told(string) string { return "" }
+func (l *lone) quiet() error       { return nil }
+func (l *lone) stats() string      { return fmt.Sprintf("%+v", l.Stats()) }
+
+func (l *lone) look(key string) string {
+	if key != k {
+		return show(Closed, 0, 0, 0)
+	}
+	s := l.Snapshot()
+	return show(s.State, s.Failures, s.Streak, s.InFlight)
+}
+
+// What two and three callers may do to the word of one breaker, in every order.
+func TestBreakerProtocols(t *testing.T) {
+	var (
+		ready = after(opened, expire(k)) // for a probe
+		two   = Config{Probes: 2, CloseAfter: 2}
+		twice = after(probing, allow(0, k)) // two probes in flight
+	)
+	for name, p := range map[string]protocol{
+		"two failures and a success":        {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}, {reportOp(1, Success)}}},
+		"three failures":                    {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}, {record(k, Failure)}}},
+		"a failure, a success and Reset":    {before: failing, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}, {reset(k)}}},
+		"a call, a recovery and Reset":      {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}, {reset(k)}}},
+		"State, a recovery and a trip":      {before: failing, threads: threads{{state(k), state(k)}, {reportOp(0, Failure)}, {record(k, Success)}}},
+		"a probe's end":                     {before: probing, threads: threads{{reportOp(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
+		"a probe, and all over":             {before: probing, threads: threads{{reportOp(3, Ignored)}, {allow(0, k), reportOp(0, Success)}, {record(k, Success)}}},
+		"two calls for one probe":           {before: ready, threads: threads{{allow(0, k), reportOp(0, Failure)}, {allow(1, k), reportOp(1, Success)}}},
+		"two calls for one probe and Reset": {before: ready, threads: threads{{allow(0, k)}, {allow(1, k)}, {reset(k)}}},
+		"a late opening and a probe":        {before: ready, threads: threads{{record(k, Failure)}, {allow(0, k), reportOp(0, Failure)}, {state(k)}}},
+		"two heirs of a lost probe":         {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
+		"two probes and one more":           {settings: two, before: twice, threads: threads{{reportOp(3, Success)}, {reportOp(0, Success)}, {allow(1, k)}}},
+		"two probes that disagree":          {settings: two, before: twice, threads: threads{{reportOp(3, Success)}, {reportOp(0, Failure)}, {record(k, Failure)}}},
+		"Reset twice":                       {before: failing, threads: threads{{reset(k)}, {reset(k)}, {reportOp(2, Failure)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.checkOf(t, mc.Config{}, func(c Config) subject {
+				l := &lone{Breaker: MustNew(c)}
+				plainly(l.core.set.Load().counters)
+				return l
+			})
+		})
+	}
+}
+
+// ruled is what a Breaker and its model can do. Time stands still, so what has
+// passed has passed before. A call's permit lies in a slot until it reports.
+type ruled interface {
+	allow(slot int) error
+	report(slot int, o Outcome) Verdict
+	tripped(slot int, d time.Duration) Verdict
+	RecordSuccess() Verdict
+	RecordFailure() Verdict
+	Trip(d time.Duration)
+	HalfOpen()
+	ForceOpen()
+	Disable()
+	Reset()
+	update(Config)
+	expire() // an open time; beforehand only
+	Snapshot() Snapshot
+	told() string  // the events; afterwards only
+	stats() string // afterwards only
+}
+
+// plainly makes counters count in one stripe, so that which stripe it is takes no
+// more executions. Nothing depends on it.
+func plainly(l *counters) {
+	l.stripes.Store(&[]counterStripe{{}})
+	if l.totals != nil {
+		l.totals = make([]totalStripe, 1)
+	}
+}
+
+// actual is a Breaker as ruled.
+type actual struct {
+	*Breaker
+	permits [slots]Permit
+	events  string
+	last    Event
+}
+
+func (b *actual) allow(slot int) (err error) {
+	b.permits[slot], err = b.Allow()
+	return err
+}
+
+func (b *actual) report(slot int, o Outcome) Verdict {
+	switch p := b.permits[slot]; o {
+	case Success:
+		return p.Success()
+	case Failure:
+		return p.Failure()
+	default:
+		return p.Cancel()
+	}
+}
+
+func (b *actual) tripped(slot int, d time.Duration) Verdict { return b.permits[slot].Trip(d) }
+func (b *actual) expire()                                   { b.core.word.And(^uint64(untilMask)) }
+func (b *actual) told() string                              { return b.events }
+func (b *actual) stats() string                             { return fmt.Sprintf("%+v", b.Stats()) }
+
+func (b *actual) update(c Config) {
+	if b.core.set.Load().listens {
+		c.OnStateChange = b.hear
+	}
+	if err := b.Update(c); err != nil {
+		panic(err)
+	}
+}
+
+// hear also notes what is wrong between one event and the next: there is one for
+// each generation.
+func (b *actual) hear(e Event) {
+	if e.From != b.last.To || e.Generation != b.last.Generation+1 {
+		b.events += fmt.Sprintf("[generation %d of %v after %d of %v] ", e.Generation, e.From, b.last.Generation, b.last.To)
+	}
+	b.events += showEvent(e) + fmt.Sprint(e.OpenFor, " ")
+	b.last = e
+}
+
+// rule is the model of a Breaker.
+type rule struct {
+	Model
+	listens bool
+	permits [slots]any
+}
+
+func (r *rule) allow(slot int) (err error) {
+	r.permits[slot], err = r.Allow()
+	return err
+}
+
+func (r *rule) report(slot int, o Outcome) Verdict { return r.Done(r.permits[slot], o) }
+
+func (r *rule) tripped(slot int, d time.Duration) Verdict { return r.DoneTrip(r.permits[slot], d) }
+
+func (r *rule) update(c Config) { r.Set(c) }
+
+func (r *rule) expire() { r.Pass(r.Snapshot().RetryAfter) }
+
+func (r *rule) stats() string { return fmt.Sprintf("%+v", r.Counted()) }
+
+func (r *rule) told() (text string) {
+	for _, e := range r.Told() {
+		if r.listens {
+			text += showEvent(e) + fmt.Sprint(e.OpenFor, " ")
 		}
 	}
 	return text

@@ -3,10 +3,13 @@
 package atomicbreaker_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +17,9 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/atomicbreaker"
 	"github.com/latchfree/latchfree/internal/tools/scenes"
 )
 
@@ -575,4 +580,1193 @@ func TestScenesHaveNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What generated scenes consist of: the settings, the operations, and what comes before them.
+// What must hold is what the model says.
+
+// tick is the unit of time, in which nothing is rounded.
+const tick = 128 * time.Millisecond
+
+// A setting has levels, of which the first is the plainest.
+type setting struct {
+	levels  []string
+	updated bool // Update changes it
+}
+
+const (
+	ofBreaker = "Breaker"
+	ofGroup   = "Group"
+	ofEach    = "PerKey"
+)
+
+var sceneSettings = []setting{
+	{[]string{ofBreaker, ofGroup, ofEach}, true}, // a Group may get PerKey, or lose it
+	{[]string{"Consecutive", "FailureRate", "KOfN", "SlowRate", "long KOfN", "TripFunc", "two KOfN", "FailureCount", "row or KOfN", "slow TripFunc", "first failure", "row or rate", "rate or long", "three windows"}, true},
+	{[]string{"", "MaxOpenTimeout", "Backoff", "until Reset"}, true},
+	{[]string{"", "Probes"}, true},
+	{[]string{"", "CloseAfter 2", "CloseAfter 3"}, true},
+	{[]string{"", "half of probes", "all probes"}, true},
+	{[]string{"", "short ProbeTimeout"}, true},
+	{[]string{"", "Shadow"}, true},
+	{[]string{"", "MaxOpen"}, true},
+	{[]string{"", "ForgetAfter", "never forgotten"}, true},
+	{[]string{"", "RecordTotals"}, false},
+	{[]string{"", "OnStateChange", "listener until Update", "listener resets", "listener panics"}, false},
+	{[]string{"", "DetailedErrors"}, false},
+	{[]string{"", "Classify"}, false},
+	{[]string{"", "leases wrap", "open times wrap", "calls wrap"}, false},
+}
+
+// window is that of all policies but SlowRate. Its parts are whole ticks.
+const window = 15 * tick
+
+var (
+	policies = map[string]model.Policy{
+		"Consecutive":   {{Why: ab.ReasonThreshold, N: 2}},
+		"first failure": {{Why: ab.ReasonThreshold, N: 1}},
+		"KOfN":          {{Why: ab.ReasonThreshold, N: 2, Last: 3}},
+		"long KOfN":     {{Why: ab.ReasonThreshold, N: 3, Last: 40}},
+		"two KOfN":      {{Why: ab.ReasonThreshold, N: 2, Last: 2}, {Why: ab.ReasonThreshold, N: 3, Last: 5}},
+		"row or KOfN":   {{Why: ab.ReasonThreshold, N: 3}, {Why: ab.ReasonThreshold, N: 3, Last: 4}},
+		"FailureCount":  {{Why: ab.ReasonFailureCount, N: 2, Window: window}},
+		"FailureRate":   {{Why: ab.ReasonFailureRate, N: 2, Ratio: 0.5, Window: window}},
+		"SlowRate":      {{Why: ab.ReasonSlowRate, N: 2, Ratio: 0.5, Slow: tick, Window: window / 2}},
+		"TripFunc":      {{Why: ab.ReasonTripFunc, N: 2, Window: window}},
+		"slow TripFunc": {{Why: ab.ReasonTripFunc, N: 3, Slow: tick, Window: window}},
+		"row or rate":   {{Why: ab.ReasonThreshold, N: 2}, {Why: ab.ReasonFailureRate, N: 4, Ratio: 0.5, Window: window}},
+		"rate or long":  {{Why: ab.ReasonFailureRate, N: 3, Ratio: 1, Window: window}, {Why: ab.ReasonThreshold, N: 2, Last: 33}},
+		"three windows": {{Why: ab.ReasonFailureCount, N: 3, Window: window}, {Why: ab.ReasonSlowRate, N: 1, Ratio: 1, Slow: tick, Window: window}, {Why: ab.ReasonTripFunc, N: 2, Window: window / 2}},
+	}
+	made = map[string]ab.Policy{} // Update knows a TripFunc again
+)
+
+func init() {
+	for name, p := range policies {
+		made[name] = p.Real()
+	}
+}
+
+// A plot is the settings of a scene.
+type plot struct{ levels []string }
+
+func (p *plot) has(levels ...string) bool {
+	return slices.ContainsFunc(levels, func(l string) bool { return slices.Contains(p.levels, l) })
+}
+
+func (p *plot) keyed() bool { return p.levels[0] != ofBreaker }
+
+// level returns a level, before Update or after.
+func (p *plot) level(setting int, other bool) string {
+	of := sceneSettings[setting]
+	at := slices.Index(of.levels, p.levels[setting])
+	switch {
+	case !other || !of.updated:
+	case setting == 0 && p.keyed():
+		at = 3 - at
+	case setting == 0:
+	case setting == 1 && p.keyed() && windowed(of.levels[at]):
+		// A key that loses its windows may be stored for a while or not.
+	case setting == 1 && p.keyed():
+		for at = (at + 1) % len(of.levels); windowed(of.levels[at]); {
+			at = (at + 1) % len(of.levels)
+		}
+	default:
+		at = (at + 1) % len(of.levels)
+	}
+	return of.levels[at]
+}
+
+func windowed(policy string) bool {
+	return slices.ContainsFunc(policies[policy], func(r model.Rule) bool { return r.Window > 0 })
+}
+
+func (p *plot) name() string {
+	if p.has("DetailedErrors") {
+		return "scene"
+	}
+	return ""
+}
+
+// listens reports whether there is a listener.
+func (p *plot) listens(other bool) bool {
+	return p.levels[11] != "" && !(other && p.has("listener until Update"))
+}
+
+// A listener that acts does so for every third event of a key. It gets the event of a forgotten
+// key before a TripFunc is asked: so a result comes after its Reset, and the model has no such
+// order.
+func (p *plot) acts(event int) bool {
+	if p.keyed() && p.has("TripFunc", "slow TripFunc", "three windows") && p.has("listener resets") {
+		return false
+	}
+	return event%3 == 0 && p.has("listener resets", "listener panics")
+}
+
+func (p *plot) perKey(other bool) bool { return p.level(0, other) == ofEach }
+
+func (p *plot) maxOpen(other bool) int {
+	if p.keyed() && p.level(8, other) == "MaxOpen" {
+		return 1
+	}
+	return 0
+}
+
+func (p *plot) forgetAfter(other bool) time.Duration {
+	switch p.level(9, other) {
+	case "ForgetAfter":
+		return 8 * tick
+	case "never forgotten":
+		return -1
+	}
+	return time.Hour
+}
+
+// begins returns how many ticks pass before the scene: a word has deadlines, and a permit the
+// time of its call, modulo some range. Probes and open times of the scene then end where a
+// new range begins, and calls do.
+func (p *plot) begins() int {
+	switch {
+	case p.has("leases wrap"):
+		return 1<<21 - 3 // of 128 ms
+	case p.has("open times wrap"):
+		return 1<<36/128 - 2 // of 1 ms
+	case p.has("calls wrap"):
+		return 1<<(41+10)/int(tick) - 1 // of 1.024 µs
+	}
+	return 0
+}
+
+// settings returns those that the model has.
+func (p *plot) settings(other bool) model.Settings {
+	s := model.Settings{
+		Policy: policies[p.level(1, other)], Probes: 1, CloseAfter: 1,
+		OpenFor: 2 * tick, MaxOpen: 20 * tick, Constant: true, ProbeTimeout: 3 * tick,
+		Shadow: p.level(7, other) == "Shadow", Totals: p.has("RecordTotals"),
+	}
+	switch p.level(2, other) {
+	case "MaxOpenTimeout":
+		s.Constant, s.MaxOpen = false, 8*tick
+	case "Backoff":
+		s.Constant, s.MaxOpen, s.Backoff = false, 5*tick, []time.Duration{tick, 3 * tick, 5 * tick}
+	case "until Reset":
+		s.OpenFor, s.MaxOpen = -1, 365*24*time.Hour
+	}
+	if p.level(3, other) == "Probes" {
+		s.Probes = 2
+	}
+	switch p.level(4, other) {
+	case "CloseAfter 2":
+		s.CloseAfter = 2
+	case "CloseAfter 3":
+		s.CloseAfter = 3
+	}
+	switch p.level(5, other) {
+	case "half of probes":
+		s.ProbeRate = 0.5
+	case "all probes":
+		s.ProbeRate = 1
+	}
+	if p.level(6, other) != "" {
+		s.ProbeTimeout = tick
+	}
+	return s
+}
+
+// config returns what New takes.
+func (p *plot) config(other bool) ab.Config {
+	c := p.settings(other).Config()
+	c.Name, c.Policy, c.DetailedErrors = p.name(), made[p.level(1, other)], p.has("DetailedErrors")
+	if p.has("Classify") {
+		c.Classify = func(ctx context.Context, err error) ab.Outcome {
+			if errors.Is(err, errQuiet) {
+				return ab.Ignored
+			}
+			if ab.Classify(ctx, err) == ab.Failure {
+				return ab.Ignored + 1 // which is Failure
+			}
+			return ab.Classify(ctx, err)
+		}
+	}
+	return c
+}
+
+// Errors.
+var (
+	errQuiet = errors.New("quiet")
+
+	boom     = &fault{err: errBoom}
+	quiet    = &fault{err: fmt.Errorf("%w!", errQuiet), quiet: true}
+	canceled = &fault{err: fmt.Errorf("wrapped: %w", context.Canceled), unwanted: true}
+	late     = &fault{err: context.DeadlineExceeded}
+	rejected = &fault{err: ab.ErrTooManyProbes, rejects: true, unwanted: true}
+	detailed = &fault{err: &ab.OpenError{}, rejects: true, unwanted: true}
+	allMeek  = &fault{err: errors.Join(ab.ErrOpen, fmt.Errorf("inner: %w", ab.ErrRejected)), rejects: true, unwanted: true}
+	meek     = &fault{err: errors.Join(context.Canceled, ab.ErrOpen), unwanted: true}
+	boomGone = &fault{err: errors.Join(errBoom, context.Canceled)}
+	goneBoom = &fault{err: fmt.Errorf("%w beside %w", context.Canceled, errBoom)}
+	boomMeek = &fault{err: errors.Join(errBoom, ab.ErrOpen)}
+	deepBoom = &fault{err: errors.Join(fmt.Errorf("deep: %w", errors.Join(ab.ErrRejected, errBoom)), ab.ErrOpen)}
+)
+
+// An operation is a row of the table.
+type operation struct {
+	name string
+	once bool // it takes effect at one moment, and so may run beside others
+	do   func(p player, k, slot int) any
+}
+
+var sceneOperations = func() (all []operation) {
+	add := func(name string, once bool, do func(p player, k, slot int) any) {
+		all = append(all, operation{name, once, do})
+	}
+	ends := func(name string, e ending) {
+		add(name, true, func(p player, _, slot int) any { return p.report(slot, e) })
+	}
+	admitted := func(name string, takes int, e ending) {
+		add(name, false, func(p player, k, _ int) any {
+			if got := p.allow(k, sceneSlots-1); got != "admitted" {
+				return got
+			}
+			p.pass(takes)
+			return p.report(sceneSlots-1, e)
+		})
+	}
+	calls := func(name string, c calling) {
+		add(name, false, func(p player, k, _ int) any { return p.call(k, c) })
+	}
+	commands := func(name string, c commanding) {
+		add(name, true, func(p player, k, _ int) any { return p.command(k, c) })
+	}
+	success := ending{report: permit.Success, outcome: ab.Success}
+	failure := ending{report: permit.Failure, outcome: ab.Failure}
+	reports := func(o, as ab.Outcome) ending {
+		return ending{report: func(p permit) ab.Verdict { return p.Report(o) }, outcome: as}
+	}
+	done := func(f *fault) ending {
+		return ending{report: func(p permit) ab.Verdict { return p.Done(f.err) }, err: f}
+	}
+	trips := func(d time.Duration) ending {
+		return ending{report: func(p permit) ab.Verdict { return p.Trip(d) }, trip: true, open: d}
+	}
+
+	add("nothing", false, func(player, int, int) any { return nil })
+	add("Allow", true, func(p player, k, slot int) any { return p.allow(k, slot) })
+	ends("Success", success)
+	ends("Failure", failure)
+	ends("Cancel", ending{report: permit.Cancel, outcome: ab.Ignored})
+	ends("Report none", reports(9, ab.Failure))
+	ends("Report Ignored", reports(ab.Ignored, ab.Ignored))
+	ends("Done nil", ending{report: func(p permit) ab.Verdict { return p.Done(nil) }, outcome: ab.Success})
+	ends("Done boom", done(boom))
+	ends("Done canceled", done(canceled))
+	ends("Done joined with canceled", done(boomGone))
+	ends("Done joined with a rejection", done(boomMeek))
+	ends("Done joined deep", done(deepBoom))
+	ends("Done joined cancellation and rejection", done(meek))
+	ends("Done quiet", done(quiet))
+	ends("Permit.Trip 0", trips(0))
+	ends("Permit.Trip 4", trips(4*tick))
+	ends("Permit.Trip forever", trips(-1))
+	admitted("fails", 0, failure)
+	admitted("succeeds", 0, success)
+	admitted("succeeds slowly", 2, success)
+	calls("Do succeeds", calling{by: "Do"})
+	calls("Do fails", calling{by: "Do", err: boom})
+	calls("Do fails slowly", calling{by: "Do", err: boom, takes: 2})
+	calls("Do panics", calling{by: "Do", panics: true})
+	calls("Do exits", calling{by: "Do", exits: true})
+	calls("Do joined with canceled", calling{by: "Do", err: goneBoom})
+	calls("Do canceled alone", calling{by: "Do", err: canceled})
+	calls("Do in a context that ends", calling{by: "Do", ctx: "ends", err: boom})
+	calls("Do in a context that is done", calling{by: "Do", ctx: "done", err: boom})
+	calls("Do rejected inside", calling{by: "Do", err: allMeek})
+	calls("Execute canceled", calling{by: "Execute", err: canceled})
+	calls("Execute joined with canceled", calling{by: "Execute", err: boomGone})
+	calls("ExecuteContext late", calling{by: "ExecuteContext", err: late})
+	calls("ExecuteContext rejected inside", calling{by: "ExecuteContext", err: detailed})
+	calls("ExecuteContext joined with a rejection", calling{by: "ExecuteContext", err: boomMeek})
+	calls("ExecuteResult quiet", calling{by: "ExecuteResult", err: quiet})
+	calls("ExecuteResult rejected", calling{by: "ExecuteResult", err: rejected})
+	add("RecordSuccess", true, func(p player, k, _ int) any { return p.record(k, ab.Success) })
+	add("RecordFailure", true, func(p player, k, _ int) any { return p.record(k, ab.Failure) })
+	add("State", true, func(p player, k, _ int) any { return p.state(k) })
+	add("Snapshot", true, func(p player, k, _ int) any { return p.snapshot(k) })
+	commands("Reset", commanding{"Reset", 0})
+	commands("Trip 0", commanding{"Trip", 0})
+	commands("Trip 4", commanding{"Trip", 4 * tick})
+	commands("Trip forever", commanding{"Trip", -1})
+	commands("Trip too long", commanding{"Trip", 1000 * time.Hour})
+	commands("HalfOpen", commanding{"HalfOpen", 0})
+	commands("ForceOpen", commanding{"ForceOpen", 0})
+	commands("Disable", commanding{"Disable", 0})
+	add("ResetAll", true, func(p player, _, _ int) any { return p.resetAll() })
+	add("Sweep", true, func(p player, _, _ int) any { return p.sweep() })
+	add("Update", false, func(p player, _, _ int) any { return p.update(updateOther) })
+	add("Update to the same", false, func(p player, _, _ int) any { return p.update(updateSame) })
+	add("Update to what is wrong", false, func(p player, _, _ int) any { return p.update(updateWrong) })
+	return all
+}()
+
+var operationNamed = func() map[string]operation {
+	all := map[string]operation{}
+	for _, o := range sceneOperations {
+		all[o.name] = o
+	}
+	return all
+}()
+
+// simplerOperation says which operation to try in the place of one that has led to a failure.
+var simplerOperation = map[string]string{
+	"Report none":                  "Failure",
+	"Report Ignored":               "Cancel",
+	"Done nil":                     "Success",
+	"Done boom":                    "Failure",
+	"Done canceled":                "Cancel",
+	"Done joined with canceled":    "Done boom",
+	"Done joined with a rejection": "Done boom",
+	"Permit.Trip 4":                "Permit.Trip 0",
+	"Permit.Trip forever":          "Permit.Trip 0",
+	"fails":                        "RecordFailure",
+	"succeeds":                     "RecordSuccess",
+	"succeeds slowly":              "succeeds",
+	"Do succeeds":                  "succeeds",
+	"Do fails":                     "fails",
+	"Do fails slowly":              "Do fails",
+	"Do panics":                    "Do fails",
+	"Do exits":                     "Do fails",
+	"Do joined with canceled":      "Do fails",
+	"Execute joined with canceled": "Do fails",
+	"ExecuteContext late":          "Do fails",
+	"Trip 4":                       "Trip 0",
+	"Trip forever":                 "Trip 0",
+	"Trip too long":                "Trip 0",
+	"Update":                       "Update to the same",
+}
+
+// waits are the ticks that may pass before an operation: past an open time, a probe's time,
+// ForgetAfter, both, and all windows.
+var waits = []int{0, 0, 0, 1, 2, 3, 8, 11, 16}
+
+// starts are what may come before a scene. Slots 0 and 1 have permits of the first key.
+var starts = []struct {
+	name  string
+	steps []step
+}{
+	{"healthy", []step{at("Allow", 0, 0, 0), at("Allow", 0, 1, 0)}},
+	{"failing", []step{at("Allow", 0, 0, 0), at("RecordFailure", 0, 0, 0), at("Allow", 0, 1, 0)}},
+	{"failing more", []step{at("Allow", 0, 0, 0), at("fails", 0, 0, 0), at("fails", 0, 0, 1), at("Allow", 0, 1, 0), at("fails", 0, 0, 0)}},
+	{"open", []step{at("Allow", 0, 0, 0), at("Allow", 0, 1, 0), at("Trip 0", 0, 0, 0)}},
+	{"probing", []step{at("Allow", 0, 0, 0), at("HalfOpen", 0, 0, 0), at("Allow", 0, 0, 0), at("Allow", 0, 1, 0)}},
+	{"probing for the second time", []step{at("Trip 0", 0, 0, 0), at("fails", 0, 0, 2), at("HalfOpen", 0, 0, 0), at("Allow", 0, 0, 1), at("Allow", 0, 1, 0)}},
+	{"overdue", []step{at("HalfOpen", 0, 0, 0), at("Allow", 0, 0, 0), at("Allow", 0, 1, 3)}},
+	{"forgotten while failing", []step{at("Allow", 0, 0, 0), at("fails", 0, 0, 0), at("Allow", 0, 1, 0), at("nothing", 0, 0, 11)}},
+	{"forgotten while open", []step{at("Allow", 0, 0, 0), at("Trip 0", 0, 0, 0), at("nothing", 0, 0, 16)}},
+	{"forgotten while probing", []step{at("Trip 0", 0, 0, 0), at("Allow", 0, 0, 2), at("Allow", 0, 1, 0), at("nothing", 0, 0, 11)}},
+	{"forced", []step{at("Allow", 0, 0, 0), at("ForceOpen", 0, 0, 0)}},
+	{"disabled", []step{at("Allow", 0, 0, 0), at("Disable", 0, 0, 0), at("Allow", 0, 1, 0)}},
+	{"while another is open", []step{at("Allow", 0, 0, 0), at("fails", 0, 0, 0), at("Trip 0", 1, 0, 0), at("Allow", 0, 1, 0)}},
+}
+
+func at(operation string, key, slot, wait int) step { return step{operation, key, slot, wait} }
+
+// What scenes are played on: a Breaker, a Group, and their models.
+
+const (
+	sceneKeys  = 2
+	sceneSlots = 3 // the last is of operations that hold their permit alone
+)
+
+var sceneNames = [sceneKeys]string{"db-1", "db-2"}
+
+// player is what a Breaker, a Group and their models can do. A Breaker has one key. A permit lies
+// in a slot until it is reported.
+type player interface {
+	allow(k, slot int) any
+	report(slot int, e ending) any
+	call(k int, c calling) any
+	record(k int, o ab.Outcome) any
+	command(k int, c commanding) any
+	update(to updating) any
+	resetAll() any
+	sweep() any
+	pass(ticks int)
+	state(k int) any
+	snapshot(k int) any
+	look() sight
+	quiet() string
+}
+
+// An ending is a report of a permit: of what it means or, with err, what Done makes of that.
+type ending struct {
+	report  func(permit) ab.Verdict
+	outcome ab.Outcome
+	err     *fault
+	trip    bool // for so long:
+	open    time.Duration
+}
+
+// A calling is a whole call.
+type calling struct {
+	by     string // Do, Execute, ExecuteContext, ExecuteResult
+	ctx    string // "", done, or ends: while the call runs
+	err    *fault // that the call returns; or
+	panics bool
+	exits  bool
+	takes  int // ticks
+}
+
+// A fault is an error, and what it means.
+type fault struct {
+	err               error
+	rejects, unwanted bool // all that is joined in it is a rejection, or that or a cancellation
+	quiet             bool // the Classify of the settings ignores it
+}
+
+// means returns what the end of a call means by the documentation of Classify.
+func (f *fault) means(own, known, cancelled bool) ab.Outcome {
+	switch {
+	case f == nil:
+		return ab.Success
+	case own && f.quiet, known && cancelled, known && f.rejects, !known && f.unwanted:
+		return ab.Ignored
+	}
+	return ab.Failure
+}
+
+type commanding struct {
+	name string // of the method
+	open time.Duration
+}
+
+// updating says what Update changes.
+type updating int
+
+const (
+	updateOther updating = iota // to the next levels, and then back
+	updateSame
+	updateWrong
+)
+
+// refusal is the error of Allow.
+type refusal struct {
+	open, probes, detailed bool
+	name                   string
+	state                  ab.State
+	after                  time.Duration
+}
+
+func refusalOf(err error) any {
+	if err == nil {
+		return "admitted"
+	}
+	r := refusal{open: errors.Is(err, ab.ErrOpen), probes: errors.Is(err, ab.ErrTooManyProbes)}
+	var e *ab.OpenError
+	if r.detailed = errors.As(err, &e); r.detailed {
+		r.name, r.state, r.after = e.Name, e.State, e.RetryAfter
+	}
+	return r
+}
+
+// sight is what readers see.
+type sight struct {
+	keys  [sceneKeys]seen
+	stats ab.Stats
+	told  [sceneKeys][]ab.Event // since the last look
+	wrong string                // what contradicts itself
+
+	absent   [sceneKeys]bool // only the real ones know that
+	pristine [sceneKeys]bool // only models know that
+}
+
+// text is what must be equal.
+func (s sight) text() string {
+	s.absent, s.pristine = [sceneKeys]bool{}, [sceneKeys]bool{}
+	return fmt.Sprintf("%+v", s)
+}
+
+type seen struct {
+	ab.Snapshot
+	state  ab.State
+	isOpen bool
+}
+
+// difference returns how the sight of a player differs from that of its model, or "".
+func (s sight) difference(want sight) string {
+	if s.wrong != "" {
+		return s.wrong
+	}
+	for k := range s.keys {
+		if s.keys[k] != want.keys[k] {
+			return fmt.Sprintf("key %d is\n\t%+v, want\n\t%+v", k+1, s.keys[k], want.keys[k])
+		}
+		if s.absent[k] && !want.pristine[k] {
+			return fmt.Sprintf("key %d is not stored, and is not healthy", k+1)
+		}
+		if !slices.Equal(s.told[k], want.told[k]) {
+			return fmt.Sprintf("the listener of key %d gets\n\t%+v, want\n\t%+v", k+1, s.told[k], want.told[k])
+		}
+	}
+	if s.stats != want.stats {
+		return fmt.Sprintf("the Stats are\n\t%+v, want\n\t%+v", s.stats, want.stats)
+	}
+	return ""
+}
+
+// actor is a Breaker or a Group.
+type actor struct {
+	m       *mc.M
+	plot    *plot
+	breaker *ab.Breaker
+	group   *ab.Group[string]
+	other   bool // Update has changed the settings
+	beside  bool // other operations run
+	held    [sceneSlots]permit
+	told    [sceneKeys][]ab.Event
+	last    [sceneKeys]ab.Event
+	heard   [sceneKeys]int // events
+	wrong   string
+}
+
+func newActor(m *mc.M, p *plot) *actor {
+	a := &actor{m: m, plot: p}
+	if p.keyed() {
+		a.group = ab.MustNewGroup(a.grouped(false))
+	} else {
+		a.breaker = ab.MustNew(a.single(false))
+	}
+	a.pass(p.begins())
+	return a
+}
+
+func (a *actor) single(other bool) ab.Config {
+	c := a.plot.config(other)
+	if a.plot.listens(other) {
+		c.OnStateChange = func(e ab.Event) { a.hear(0, e) }
+	}
+	return c
+}
+
+func (a *actor) grouped(other bool) ab.GroupConfig[string] {
+	g := ab.GroupConfig[string]{Default: a.plot.config(other), ForgetAfter: a.plot.forgetAfter(other), MaxOpen: a.plot.maxOpen(other)}
+	if a.plot.perKey(other) {
+		c := g.Default
+		g.Default = ab.Config{Policy: c.Policy, RecordTotals: c.RecordTotals}
+		g.PerKey = func(string) ab.Config { return c }
+	}
+	if a.plot.listens(other) {
+		g.OnStateChange = func(k string, e ab.Event) { a.hear(slices.Index(sceneNames[:], k), e) }
+	}
+	return g
+}
+
+// hear is the listener. It may act.
+func (a *actor) hear(k int, e ab.Event) {
+	if !a.plot.acts(a.notes(k, e)) {
+		return
+	}
+	if a.plot.has("listener panics") {
+		panic(errBoom)
+	}
+	a.command(k, commanding{name: "Reset"})
+}
+
+// notes requires that each event follows the one before. It returns how many there were.
+//
+//go:norace
+func (a *actor) notes(k int, e ab.Event) int {
+	last := a.last[k]
+	if a.plot.has("listener until Update") { // which misses some
+	} else if e.From != last.To || e.Generation != last.Generation+1 && (a.breaker != nil || e.Generation != 1 || e.From != ab.Closed) {
+		a.complain("generation %d of %v follows generation %d of %v", e.Generation, e.From, last.Generation, last.To)
+	}
+	if now := atomics.Now(); !e.At.Equal(now) {
+		a.complain("an event of %v at %v", e.At, now)
+	}
+	if e.Name != a.plot.name() {
+		a.complain("an event of %q", e.Name)
+	}
+	a.last[k] = e
+	e.Name, e.Generation, e.At = "", 0, time.Time{}
+	a.told[k] = append(a.told[k], e)
+	a.heard[k]++
+	return a.heard[k]
+}
+
+// survive runs an operation, and returns its result unless a listener panics.
+func (a *actor) survive(f func() any) (got any) {
+	defer func() {
+		if p := recover(); p == any(errBoom) {
+			got = "panics"
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	return f()
+}
+
+//go:norace
+func (a *actor) complain(format string, args ...any) {
+	if a.wrong == "" {
+		a.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (a *actor) allow(k, slot int) any {
+	a.held[slot] = nil
+	return a.survive(func() any { return a.asks(k, slot) })
+}
+
+func (a *actor) asks(k, slot int) any {
+	var err error
+	if a.group == nil {
+		var p ab.Permit
+		if p, err = a.breaker.Allow(); err == nil {
+			a.held[slot] = p
+		}
+	} else {
+		var p ab.GroupPermit[string]
+		if p, err = a.group.Allow(sceneNames[k]); err == nil {
+			a.held[slot] = p
+		}
+	}
+	return refusalOf(err)
+}
+
+func (a *actor) report(slot int, e ending) any {
+	p := a.held[slot]
+	if a.held[slot] = nil; p == nil {
+		return "no permit"
+	}
+	return a.survive(func() any { return e.report(p) })
+}
+
+// call says how a call ended: an error of its own, of Allow, or none.
+func (a *actor) call(k int, c calling) any {
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if c.ctx != "" {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	if c.ctx == "done" {
+		cancel()
+	}
+	defer cancel()
+	var returns error
+	if c.err != nil {
+		returns = c.err.err
+	}
+	called := false
+	body := func() error {
+		called = true
+		a.pass(c.takes)
+		switch {
+		case c.ctx == "ends":
+			cancel()
+		case c.panics:
+			panic(errBoom)
+		case c.exits:
+			runtime.Goexit()
+		}
+		return returns
+	}
+	within := func(context.Context) error { return body() }
+	valued := func(context.Context) (int, error) { return 1, body() }
+	run := func() error {
+		var err error
+		switch {
+		case a.group != nil && c.by == "Do":
+			return a.group.Do(ctx, sceneNames[k], within)
+		case a.group != nil:
+			_, err = ab.ExecuteGroup(ctx, a.group, sceneNames[k], valued)
+		case c.by == "Do":
+			return a.breaker.Do(ctx, within)
+		case c.by == "Execute":
+			_, err = ab.Execute(a.breaker, func() (int, error) { return valued(nil) })
+		case c.by == "ExecuteContext":
+			_, err = ab.ExecuteContext(ctx, a.breaker, valued)
+		default:
+			_, err = ab.ExecuteResult(ctx, a.breaker, valued, func(_ int, err error) ab.Outcome { return ab.Classify(ctx, err) })
+		}
+		return err
+	}
+	var err error
+	if c.panics || c.exits {
+		if apart(func() { err = run() }); !called && err == nil {
+			return "panics" // in Allow
+		}
+	} else if a.survive(func() any { err = run(); return nil }) != nil {
+		return "panics"
+	}
+	switch {
+	case called && err != returns:
+		a.complain("a call returns %v in place of %v", err, returns)
+		return nil
+	case called:
+		return "called"
+	case err == context.Canceled:
+		return "not called"
+	}
+	return refusalOf(err)
+}
+
+// apart runs f, which may panic with errBoom or call runtime.Goexit.
+func apart(f func()) {
+	done := make(chan any)
+	go func() {
+		var p any
+		defer func() {
+			if p = recover(); p == any(errBoom) {
+				p = nil
+			}
+			done <- p
+		}()
+		f()
+	}()
+	if p := <-done; p != nil {
+		panic(p)
+	}
+}
+
+func (a *actor) record(k int, o ab.Outcome) any {
+	return a.survive(func() any { return a.records(k, o) })
+}
+
+func (a *actor) records(k int, o ab.Outcome) ab.Verdict {
+	switch {
+	case a.group == nil && o == ab.Success:
+		return a.breaker.RecordSuccess()
+	case a.group == nil:
+		return a.breaker.RecordFailure()
+	case o == ab.Success:
+		return a.group.RecordSuccess(sceneNames[k])
+	}
+	return a.group.RecordFailure(sceneNames[k])
+}
+
+func (a *actor) command(k int, c commanding) any {
+	return a.survive(func() any { a.commands(k, c); return nil })
+}
+
+func (a *actor) commands(k int, c commanding) {
+	if a.group == nil {
+		switch c.name {
+		case "Reset":
+			a.breaker.Reset()
+		case "Trip":
+			a.breaker.Trip(c.open)
+		case "HalfOpen":
+			a.breaker.HalfOpen()
+		case "ForceOpen":
+			a.breaker.ForceOpen()
+		default:
+			a.breaker.Disable()
+		}
+		return
+	}
+	switch key := sceneNames[k]; c.name {
+	case "Reset":
+		a.group.Reset(key)
+	case "Trip":
+		a.group.Trip(key, c.open)
+	case "HalfOpen":
+		a.group.HalfOpen(key)
+	case "ForceOpen":
+		a.group.ForceOpen(key)
+	default:
+		a.group.Disable(key)
+	}
+}
+
+func (a *actor) update(to updating) any {
+	other := a.other != (to == updateOther)
+	var err error
+	if a.group == nil {
+		c := a.single(other)
+		if to == updateWrong {
+			c.Probes = 32
+		}
+		err = a.breaker.Update(c)
+	} else {
+		c := a.grouped(other)
+		if to == updateWrong {
+			c.MaxOpen = -1
+		}
+		if a.survive(func() any { err = a.group.Update(c); return nil }) != nil {
+			a.other = other // it goes on
+			return "panics"
+		}
+	}
+	if err == nil {
+		a.other = other
+	}
+	return err == nil
+}
+
+func (a *actor) resetAll() any {
+	return a.survive(func() any {
+		if a.group != nil {
+			a.group.ResetAll()
+		} else {
+			a.breaker.Reset()
+		}
+		return nil
+	})
+}
+
+func (a *actor) sweep() any {
+	if a.group == nil {
+		return nil
+	}
+	return a.survive(func() any {
+		before := a.group.Len()
+		if n := a.group.Sweep(); before-n != a.group.Len() && !a.beside {
+			a.complain("Sweep returns %d, and leaves %d of %d keys", n, a.group.Len(), before)
+		}
+		return nil
+	})
+}
+
+func (a *actor) pass(ticks int) {
+	if ticks != 0 {
+		a.m.Advance(time.Duration(ticks) * tick)
+	}
+}
+
+// state and snapshot are looks at one moment. Whether an absent key of PerKey is a shadow, nobody
+// knows.
+func (a *actor) state(k int) any {
+	switch {
+	case a.group == nil:
+		return a.breaker.State()
+	case a.plot.perKey(a.other) && a.plot.settings(a.other).Shadow:
+		return nil
+	}
+	return a.group.State(sceneNames[k])
+}
+
+func (a *actor) snapshot(k int) any {
+	var s ab.Snapshot
+	if a.group == nil {
+		s = a.breaker.Snapshot()
+	} else {
+		s = a.group.Snapshot(sceneNames[k])
+	}
+	s.Name, s.Generation, s.State = "", 0, 0
+	return s
+}
+
+func (d *double) state(k int) any {
+	if d.plot.perKey(d.other) && d.key(k).Shadow {
+		return nil
+	}
+	return d.key(k).State()
+}
+
+func (d *double) snapshot(k int) any {
+	s := d.key(k).Snapshot()
+	s.State = 0
+	return s
+}
+
+// quiet returns what is wrong in the end.
+func (a *actor) quiet() string {
+	if a.group != nil {
+		if err := a.group.CheckQuiet(sceneNames[:]...); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+func (d *double) quiet() string { return "" }
+
+func (a *actor) look() (s sight) {
+	if a.group == nil {
+		s.keys[0] = seen{a.breaker.Snapshot(), a.breaker.State(), a.breaker.IsOpen()}
+		s.stats = a.breaker.Stats()
+		if g := uint64(s.keys[0].Generation); a.plot.has("OnStateChange", "listener resets") && g != a.last[0].Generation {
+			a.complain("the breaker has generation %d, and the last event had %d", g, a.last[0].Generation)
+		}
+	} else {
+		stored := [sceneKeys]bool{}
+		n := 0
+		for k, shot := range a.group.All() {
+			i := slices.Index(sceneNames[:], k)
+			stored[i] = true
+			n++
+			if again := a.group.Snapshot(k); again != shot {
+				a.complain("All yields\n\t%+v, and Snapshot returns\n\t%+v", shot, again)
+			}
+		}
+		if n != a.group.Len() {
+			a.complain("All yields %d keys, and Len is %d", n, a.group.Len())
+		}
+		for i, k := range sceneNames {
+			s.keys[i] = seen{a.group.Snapshot(k), a.group.State(k), a.group.IsOpen(k)}
+			if s.absent[i] = !stored[i]; s.absent[i] {
+				a.absent(&s.keys[i])
+			}
+		}
+		s.stats = a.group.Stats()
+	}
+	for i := range s.keys {
+		if name := s.keys[i].Name; name != "" && name != a.plot.name() {
+			a.complain("the snapshot of %q", name)
+		}
+		s.keys[i].Name, s.keys[i].Generation = "", 0
+	}
+	s.told, a.told = a.told, [sceneKeys][]ab.Event{}
+	s.wrong = a.wrong
+	return s
+}
+
+// absent corrects what is seen of an absent key, whose settings nobody knows if PerKey has them.
+func (a *actor) absent(s *seen) {
+	if s.Would != ab.Closed || s.isOpen {
+		a.complain("an absent key is %v", s.Would)
+	}
+	if a.plot.perKey(a.other) && a.plot.settings(a.other).Shadow {
+		if s.State != ab.Closed || s.state != ab.Closed {
+			a.complain("an absent key of PerKey is %v", s.State)
+		}
+		s.State, s.state = ab.Shadow, ab.Shadow
+	}
+}
+
+// double is the model of an actor.
+type double struct {
+	plot      *plot
+	other     bool
+	keys      [sceneKeys]*model.Breaker
+	places    model.Places
+	reclaimAt time.Duration
+	held      [sceneSlots]struct {
+		key    int // -1: none
+		permit model.Permit
+	}
+	heard [sceneKeys]int        // events
+	told  [sceneKeys][]ab.Event // since the last look
+	count [sceneKeys]int        // events that the listener got
+}
+
+// hears brings events to the listener, which may act. It reports whether that has panicked.
+func (d *double) hears() (panics bool) {
+	for k, b := range d.keys {
+		for d.heard[k] < len(b.Events) {
+			e := b.Events[d.heard[k]]
+			if d.heard[k]++; !d.plot.listens(d.other) {
+				continue
+			}
+			d.told[k] = append(d.told[k], e)
+			if d.count[k]++; !d.plot.acts(d.count[k]) {
+				continue
+			}
+			if d.plot.has("listener panics") {
+				panics = true
+			} else {
+				b.Reset()
+			}
+		}
+	}
+	return panics
+}
+
+// unless returns a result, unless the listener panics.
+func (d *double) unless(got any) any {
+	if d.hears() {
+		return "panics"
+	}
+	return got
+}
+
+func newDouble(p *plot) *double {
+	d := &double{plot: p}
+	d.places.Most = p.maxOpen(false)
+	for i := range d.keys {
+		d.keys[i] = &model.Breaker{Settings: p.settings(false), Keyed: p.keyed(), Forget: max(0, p.forgetAfter(false)), Places: &d.places}
+	}
+	for i := range d.held {
+		d.held[i].key = -1
+	}
+	d.pass(p.begins())
+	return d
+}
+
+// key returns the model of a key.
+func (d *double) key(k int) *model.Breaker {
+	if !d.plot.keyed() {
+		k = 0
+	}
+	return d.keys[k]
+}
+
+// reclaims does what follows a failure that MaxOpen has held back.
+func (d *double) reclaims(withheld bool) {
+	forget, now := d.keys[0].Forget, d.keys[0].Now
+	if !withheld || forget == 0 {
+		return
+	}
+	next := now + forget/64
+	if now < d.reclaimAt && d.reclaimAt <= next {
+		return
+	}
+	d.reclaimAt = next
+	for _, b := range d.keys {
+		b.Sweep()
+	}
+}
+
+// tries is any operation on a key.
+func (d *double) tries(k int, f func(*model.Breaker) any) any {
+	b := d.key(k)
+	before := b.Stats.Withheld
+	got := f(b)
+	d.reclaims(b.Stats.Withheld > before)
+	return d.unless(got)
+}
+
+func (d *double) admits(b *model.Breaker) (model.Permit, any) {
+	would := b.Would()
+	p, err := b.Allow()
+	if d.hears() {
+		b.Done(p, ab.Ignored) // nobody gets it
+		return p, "panics"
+	}
+	if err == nil {
+		return p, "admitted"
+	}
+	r := refusal{open: err == ab.ErrOpen, probes: err == ab.ErrTooManyProbes}
+	if d.plot.has("DetailedErrors") {
+		r.detailed, r.name, r.state, r.after = true, d.plot.name(), would, b.RetryAfter()
+	}
+	return p, r
+}
+
+func (d *double) allow(k, slot int) any {
+	d.held[slot].key = -1
+	p, got := d.admits(d.key(k))
+	if got == "admitted" {
+		d.held[slot].key, d.held[slot].permit = k, p
+	}
+	return got
+}
+
+func (d *double) report(slot int, e ending) any {
+	k, p, outcome := d.held[slot].key, d.held[slot].permit, e.outcome
+	if d.held[slot].key = -1; k < 0 {
+		return "no permit"
+	}
+	if e.err != nil {
+		outcome = e.err.means(d.plot.has("Classify"), false, false)
+	}
+	return d.tries(k, func(b *model.Breaker) any {
+		if e.trip {
+			return b.DoneTrip(p, e.open)
+		}
+		return b.Done(p, outcome)
+	})
+}
+
+func (d *double) call(k int, c calling) any {
+	known := c.by != "Execute" || d.plot.keyed()
+	if known && c.ctx == "done" {
+		return "not called"
+	}
+	p, got := d.admits(d.key(k))
+	if got != "admitted" {
+		return got
+	}
+	d.pass(c.takes)
+	outcome := c.err.means(d.plot.has("Classify") && (c.by != "ExecuteResult" || d.plot.keyed()), known, c.ctx == "ends")
+	if c.panics || c.exits {
+		outcome = ab.Failure
+	}
+	if got := d.tries(k, func(b *model.Breaker) any { return b.Done(p, outcome) }); got == "panics" && !c.panics && !c.exits {
+		return got
+	}
+	return "called"
+}
+
+func (d *double) record(k int, o ab.Outcome) any {
+	return d.tries(k, func(b *model.Breaker) any {
+		if o == ab.Success {
+			return b.RecordSuccess()
+		}
+		return b.RecordFailure()
+	})
+}
+
+func (d *double) command(k int, c commanding) any {
+	switch b := d.key(k); c.name {
+	case "Reset":
+		b.Reset()
+	case "Trip":
+		b.Trip(c.open)
+	case "HalfOpen":
+		b.HalfOpen()
+	case "ForceOpen":
+		b.ForceOpen()
+	default:
+		b.Disable()
+	}
+	return d.unless(nil)
+}
+
+func (d *double) update(to updating) any {
+	if to == updateWrong {
+		return false
+	}
+	var got any = true
+	if d.plot.keyed() {
+		if p := d.sweep(); p != nil {
+			got = p
+		}
+	}
+	d.other = d.other != (to == updateOther)
+	d.places.Most = d.plot.maxOpen(d.other)
+	for _, b := range d.keys {
+		b.Update(d.plot.settings(d.other))
+		b.Forget = max(0, d.plot.forgetAfter(d.other))
+	}
+	return got
+}
+
+func (d *double) resetAll() any {
+	if !d.plot.keyed() {
+		return d.command(0, commanding{name: "Reset"})
+	}
+	for _, b := range d.keys {
+		b.ResetAll()
+	}
+	return d.unless(nil)
+}
+
+func (d *double) sweep() any {
+	if d.plot.keyed() {
+		for _, b := range d.keys {
+			b.Sweep()
+		}
+	}
+	return d.unless(nil)
+}
+
+func (d *double) pass(ticks int) {
+	for _, b := range d.keys {
+		b.Now += time.Duration(ticks) * tick
+	}
+}
+
+func (d *double) look() (s sight) {
+	s.stats.Recorded = d.plot.has("RecordTotals")
+	for i, b := range d.keys {
+		if i > 0 && !d.plot.keyed() {
+			break
+		}
+		state := b.State()
+		s.keys[i] = seen{b.Snapshot(), state, state == ab.Open || state == ab.ForcedOpen}
+		s.pristine[i] = b.Pristine()
+		model.Add(&s.stats, b.Counted())
+	}
+	s.told, d.told = d.told, [sceneKeys][]ab.Event{}
+	return s
 }

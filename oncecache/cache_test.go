@@ -3,12 +3,16 @@
 package oncecache_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -285,4 +289,252 @@ func TestIteration(t *testing.T) {
 	}
 	c.Delete("again")
 	wantLen(t, &c, 0)
+}
+
+// Clear counts values only, drops errors that are kept, and forgets creations:
+// their callers get what they make, which is not kept.
+func TestClear(t *testing.T) {
+	for _, w := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop()
+			c := oncecache.MustNew(config{
+				Close: func(_ string, v int) error { // of two batches, maybe at once
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.closed = append(s.closed, v)
+					return nil
+				},
+				ErrorTTLFunc: func(string, error) time.Duration { return -1 },
+			})
+			s.Cache = c
+			if n := c.Clear(); n != 0 {
+				t.Errorf("%d removed from an empty cache", n)
+			}
+			c.Set("value", 1)
+			leased := s.acquire(t, "leased", 2)
+			c.GetOrCreate("failed", failing)
+			p := newPilot()
+			flight := startCall(func() (int, error) { return w.ask(t.Context(), c, "k", p.create) })
+			<-p.ctx
+			joined := start(c, "k", unexpected(t))
+			synctest.Wait()
+			if n := c.Clear(); n != 2 {
+				t.Errorf("%s: %d removed, want 2", w.name, n)
+			}
+			wantLen(t, c, 0)
+			if n := oncecache.Kept(c); n != 0 {
+				t.Errorf("%d errors are kept", n)
+			}
+			synctest.Wait()
+			s.wantClosed(t, 1)
+			if v, err := c.GetOrCreate("failed", with(4)); v != 4 || err != nil {
+				t.Errorf("%d, %v after the error was cleared", v, err)
+			}
+			if v, err := c.GetOrCreate("k", with(5)); v != 5 || err != nil {
+				t.Errorf("%d, %v while the forgotten creation runs", v, err)
+			}
+			p.end <- with(3)
+			wantAll(t, []*call{flight, joined}, result{value: 3})
+			synctest.Wait()
+			s.wantClosed(t, 1, 3)
+			wantGet(t, c, "k", 5)
+			leased.Release()
+			s.wantClosed(t, 1, 3, 2)
+			if n := c.Clear(); n != 2 {
+				t.Errorf("%s: %d removed, want 2", w.name, n)
+			}
+			if err := c.Close(t.Context()); err != nil || len(s.closed) != 5 || oncecache.Pending(c) != 0 {
+				t.Errorf("%v, closed %v", err, s.closed)
+			}
+			if n := c.Clear(); n != 0 {
+				t.Errorf("%d removed from a closed cache", n)
+			}
+		})
+	}
+	var zero oncecache.Cache[string, int]
+	if n := zero.Clear(); n != 0 {
+		t.Errorf("%d removed from a zero cache", n)
+	}
+}
+
+// Clear does not wait for Close functions, and none of them ends its goroutine.
+func TestClearWaitsForNoClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{Close: func(string, int) error { time.Sleep(time.Hour); runtime.Goexit(); return nil }})
+		for i := range 100 {
+			c.Set(fmt.Sprint(i), i)
+		}
+		began := time.Now()
+		cleared := startCall(func() (int, error) { return c.Clear(), nil })
+		wantAll(t, []*call{cleared}, result{value: 100})
+		if d := time.Since(began); d != 0 {
+			t.Errorf("cleared after %v", d)
+		}
+		if err := c.Close(t.Context()); err == nil || c.Stats().Closed != 100 {
+			t.Errorf("%v, %d closed", err, c.Stats().Closed)
+		}
+	})
+}
+
+// Peek returns what Get would, whatever the key is.
+func TestPeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{TTL: time.Hour, ErrorTTL: -1})
+		want := func(when string, v int, ok bool) {
+			t.Helper()
+			if got, found := c.Peek("k"); got != v || found != ok {
+				t.Errorf("%s: Peek is %d, %t", when, got, found)
+			}
+			if got, found := c.Get("k"); got != v || found != ok {
+				t.Errorf("%s: Get is %d, %t", when, got, found)
+			}
+		}
+		want("absent", 0, false)
+		end := make(chan struct{})
+		go c.GetOrCreate("k", func() (int, error) { <-end; return 1, nil })
+		synctest.Wait()
+		want("being created", 0, false)
+		close(end)
+		synctest.Wait()
+		want("created", 1, true)
+		c.Set("k", 2)
+		want("set", 2, true)
+		go c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { time.Sleep(time.Minute); return 3, nil }))
+		synctest.Wait()
+		want("being refreshed", 2, true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want("refreshed", 3, true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want("expired", 0, false)
+		c.GetOrCreate("k", failing)
+		want("with an error that is kept", 0, false)
+		c.Set("k", 4)
+		c.Delete("k")
+		want("deleted", 0, false)
+		c.Set("k", 5)
+		c.Close(t.Context())
+		want("closed", 0, false)
+	})
+}
+
+// Peek works on a zero cache, and panics for a key that cannot be compared, as Get does.
+func TestPeekOfOddCaches(t *testing.T) {
+	var zero oncecache.Cache[any, int]
+	if v, ok := zero.Peek("k"); v != 0 || ok {
+		t.Errorf("a zero cache has %d, %t", v, ok)
+	}
+	zero.Set("k", 1)
+	if v, ok := zero.Peek("k"); v != 1 || !ok {
+		t.Errorf("the key has %d, %t", v, ok)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a slice is a key")
+		}
+	}()
+	zero.Peek([]int{1})
+}
+
+// looks are uses of a value that is there, and calls that are none.
+var looks = map[string]struct {
+	look  func(c *oncecache.Cache[string, int], k string)
+	isUse bool
+}{
+	"Get":  {func(c *oncecache.Cache[string, int], k string) { c.Get(k) }, true},
+	"Peek": {func(c *oncecache.Cache[string, int], k string) { c.Peek(k) }, false},
+	"Info": {func(c *oncecache.Cache[string, int], k string) { c.Info(k) }, false},
+}
+
+// A value that is only looked at makes room as one that nobody has used.
+func TestPeekIsNoUseForSieve(t *testing.T) {
+	for name, tt := range looks {
+		t.Run(name, func(t *testing.T) {
+			c := oncecache.MustNew(config{MaxEntries: 2})
+			c.Set("old", 1)
+			c.Set("new", 2)
+			for range 3 {
+				tt.look(c, "old")
+			}
+			c.Set("next", 3)
+			if _, ok := c.Peek("old"); ok != tt.isUse {
+				t.Errorf("the old value is there: %t", ok)
+			}
+			if _, ok := c.Peek("new"); ok == tt.isUse {
+				t.Errorf("the new value is there: %t", ok)
+			}
+		})
+	}
+}
+
+// A value that is only looked at is idle.
+func TestPeekIsNoUseForIdleTimeout(t *testing.T) {
+	for name, tt := range looks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := oncecache.MustNew(config{IdleTimeout: time.Minute})
+				c.Set("k", 1)
+				for range 6 * 3 {
+					time.Sleep(10 * time.Second)
+					synctest.Wait()
+					tt.look(c, "k")
+				}
+				if _, ok := c.Peek("k"); ok != tt.isUse {
+					t.Errorf("there after three minutes: %t", ok)
+				}
+				if n := c.Stats().Idle; n == 0 != tt.isUse {
+					t.Errorf("%d were idle", n)
+				}
+				c.Close(t.Context())
+			})
+		})
+	}
+}
+
+// To look at a value that is due neither renews it nor keeps the next use from doing so.
+func TestPeekStartsNoRenewal(t *testing.T) {
+	for name, tt := range looks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var o origin
+				c := oncecache.MustNew(config{TTL: time.Hour, RenewAhead: 20 * time.Minute, Create: o.create})
+				c.Load(t.Context(), "k")
+				time.Sleep(45 * time.Minute)
+				synctest.Wait()
+				for range 3 {
+					tt.look(c, "k")
+					synctest.Wait()
+				}
+				if tt.isUse {
+					o.wantAsked(t, "k", "k")
+					return
+				}
+				o.wantAsked(t, "k")
+				c.Get("k")
+				synctest.Wait()
+				o.wantAsked(t, "k", "k")
+			})
+		})
+	}
+}
+
+// Peek is counted neither as a hit nor as a miss.
+func TestPeekIsNotCounted(t *testing.T) {
+	for name, tt := range looks {
+		t.Run(name, func(t *testing.T) {
+			c := oncecache.MustNew(config{RecordStats: true})
+			tt.look(c, "k")
+			c.Set("k", 1)
+			tt.look(c, "k")
+			tt.look(c, "k")
+			want := oncecache.Stats{Recorded: true}
+			if tt.isUse {
+				want.Hits, want.Misses = 2, 1
+			}
+			if s := c.Stats(); s != want {
+				t.Errorf("%+v, want %+v", s, want)
+			}
+		})
+	}
 }

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
@@ -383,4 +386,378 @@ func ExampleConfig_maxWeight() {
 	fmt.Println(slices.Sorted(pages.Keys()), pages.Stats().Weight>>10, "KiB")
 	// Output:
 	// [/report /users] 500 KiB
+}
+
+func ExampleNew() {
+	_, err := oncecache.New(oncecache.Config[string, *engine]{MaxEntries: -1})
+	fmt.Println(err)
+	// Output: oncecache: Config.MaxEntries -1: must not be negative
+}
+
+// A server that is down is asked once, until the key is deleted.
+func ExampleConfig_errorTTL() {
+	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
+		ErrorTTLFunc: func(string, error) time.Duration { return -1 },
+	})
+	dial := func() (*engine, error) {
+		fmt.Println("dialling")
+		return nil, errors.New("connection refused")
+	}
+	for range 2 {
+		_, err := engines.GetOrCreate("orders", dial)
+		fmt.Println(err)
+	}
+	engines.Delete("orders")
+	_, err := engines.GetOrCreate("orders", dial)
+	fmt.Println(err)
+	// Output:
+	// dialling
+	// connection refused
+	// connection refused
+	// dialling
+	// connection refused
+}
+
+// Each of two functions asks for the key of the other. The call that closes the circle
+// gets an error with the way.
+func ExampleCycleError() {
+	var modules oncecache.Cache[string, string]
+	imports := map[string]string{"a": "b", "b": "a"}
+	var load func(ctx context.Context, name string) (string, error)
+	load = func(ctx context.Context, name string) (string, error) {
+		return modules.GetOrCreateContext(ctx, imports[name], load)
+	}
+	_, err := modules.GetOrCreateContext(context.Background(), "a", load)
+	var cycle *oncecache.CycleError
+	if errors.As(err, &cycle) {
+		fmt.Println(cycle.Path)
+	}
+	// Output: [b a b]
+}
+
+// A function may have an error for each key, beside the values.
+func ExampleKeyErrors() {
+	var users oncecache.Cache[int, string]
+	found, err := users.GetOrCreateMany(context.Background(), []int{1, 2}, func(context.Context, []int) (map[int]string, error) {
+		return map[int]string{1: "Ada"}, oncecache.KeyErrors[int]{2: errors.New("suspended")}
+	})
+	fmt.Println(found, err)
+	// Output: map[1:Ada] 2: suspended
+}
+
+// Close says what it has not waited for, and waits for it the next time.
+func ExampleCache_Close() {
+	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
+		Close: func(_ string, e *engine) error {
+			fmt.Println("closing", e.url)
+			return nil
+		},
+	})
+	lease, err := engines.Acquire(context.Background(), "orders", func(context.Context, string) (*engine, error) {
+		return &engine{"postgres://db-001"}, nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	impatient, cancel := context.WithCancel(context.Background())
+	cancel()
+	var pending *oncecache.PendingError
+	if errors.As(engines.Close(impatient), &pending) {
+		fmt.Println("leased:", pending.Leased)
+	}
+	lease.Release()
+	fmt.Println("closed:", engines.Close(context.Background()))
+	// Output:
+	// leased: [orders]
+	// closing postgres://db-001
+	// closed: <nil>
+}
+
+// Wait creates nothing.
+func ExampleCache_Wait() {
+	var prices oncecache.Cache[string, int]
+	_, err := prices.Wait(context.Background(), "tea")
+	fmt.Println(errors.Is(err, oncecache.ErrNotFound))
+	prices.Set("tea", 3)
+	fmt.Println(prices.Wait(context.Background(), "tea"))
+	// Output:
+	// true
+	// 3 <nil>
+}
+
+// A token is kept until shortly before it expires by itself.
+func ExampleConfig_tTL() {
+	type token struct {
+		secret  string
+		expires time.Time
+	}
+	tokens := oncecache.MustNew(oncecache.Config[string, token]{
+		TTLFunc: func(_ string, t token) time.Duration { return time.Until(t.expires) - time.Minute },
+	})
+	fetch := func(lasts time.Duration) func() (token, error) {
+		return func() (token, error) { return token{"s3cret", time.Now().Add(lasts)}, nil }
+	}
+	tokens.GetOrCreate("long", fetch(time.Hour))
+	tokens.GetOrCreate("short", fetch(time.Second)) // too short to be kept
+	_, long := tokens.Get("long")
+	_, short := tokens.Get("short")
+	fmt.Println(long, short)
+	// Output: true false
+}
+
+// Prices are fresh for a minute. For one minute more callers get the old price at once while one
+// call of Renew asks for the new one, and also while the source is down.
+func ExampleConfig_renew() {
+	prices := oncecache.MustNew(oncecache.Config[string, int]{
+		TTLFunc:    func(string, int) time.Duration { return 2 * time.Minute },
+		TTLJitter:  0.1,
+		RenewAhead: time.Minute,
+		Renew: func(ctx context.Context, product string, old int) (int, error) {
+			return old + 1, nil // ask the source
+		},
+	})
+	price, err := prices.GetOrCreate("tea", func() (int, error) { return 320, nil })
+	fmt.Println(price, err)
+	// Output: 320 <nil>
+}
+
+// The keys of an issuer of tokens (JWKS) are fresh for five minutes. After that, the first call that
+// uses them has them fetched in the background, and for a day all calls go on with the old ones,
+// also while the issuer is down.
+func Example_keySet() {
+	const issuer, fresh, stale = "https://login.example.com/jwks", 5 * time.Minute, 24 * time.Hour
+	down := false
+	keys := oncecache.MustNew(oncecache.Config[string, []string]{
+		TTL:        stale,
+		RenewAhead: stale - fresh,
+		Create: func(_ context.Context, url string) ([]string, error) {
+			if down {
+				return nil, errors.New("503 Service Unavailable")
+			}
+			fmt.Println("fetching", url)
+			return []string{"key-1", "key-2"}, nil
+		},
+	})
+	ctx := context.Background()
+	isKnown := func(id string) bool {
+		all, err := keys.Load(ctx, issuer)
+		return err == nil && slices.Contains(all, id)
+	}
+	fmt.Println(isKnown("key-1"), isKnown("key-2"), isKnown("key-3"))
+
+	down = true
+	_, err := keys.Refresh(ctx, issuer, nil) // by hand: an operator knows of a new key
+	fmt.Println(err)
+	info, _ := keys.Info(issuer)
+	fmt.Println(isKnown("key-1"), info.Expires.Sub(info.Created).Round(time.Second))
+	// Output:
+	// fetching https://login.example.com/jwks
+	// true true false
+	// 503 Service Unavailable
+	// true 24h0m0s
+}
+
+// Each answer of a name server says how long it is good, and so does the answer that there is no
+// such name. That the server did not answer is not kept.
+func Example_nameServer() {
+	type answer struct {
+		addresses []string
+		ttl       time.Duration
+	}
+	zone := map[string]answer{
+		"www.example.com": {[]string{"192.0.2.1", "192.0.2.2"}, time.Hour},
+		"now.example.com": {[]string{"192.0.2.3"}, 0}, // for those who ask now
+	}
+	names := oncecache.MustNew(oncecache.Config[string, answer]{
+		MaxEntries: 10_000, // as outsiders choose the names
+		TTLFunc:    func(_ string, a answer) time.Duration { return a.ttl },
+		ErrorTTLFunc: func(_ string, err error) time.Duration {
+			if e := new(net.DNSError); errors.As(err, &e) && e.IsNotFound {
+				return time.Minute
+			}
+			return 0
+		},
+		Create: func(_ context.Context, name string) (answer, error) {
+			fmt.Println("asking for", name)
+			if a, ok := zone[name]; ok {
+				return a, nil
+			}
+			return answer{}, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		},
+	})
+	for _, name := range []string{"www.example.com", "now.example.com", "ww.example.com"} {
+		for range 2 {
+			a, err := names.Load(context.Background(), name)
+			fmt.Println(a.addresses, err)
+		}
+	}
+	// Output:
+	// asking for www.example.com
+	// [192.0.2.1 192.0.2.2] <nil>
+	// [192.0.2.1 192.0.2.2] <nil>
+	// asking for now.example.com
+	// [192.0.2.3] <nil>
+	// asking for now.example.com
+	// [192.0.2.3] <nil>
+	// asking for ww.example.com
+	// [] lookup ww.example.com: no such host
+	// [] lookup ww.example.com: no such host
+}
+
+// A session ends half an hour after its last use, and never during a request. What a request has
+// changed is written back in Close, before the session is loaded again.
+func Example_sessions() {
+	type session struct {
+		mu   sync.Mutex
+		cart []string
+	}
+	var database sync.Map // of slices of strings
+	sessions := oncecache.MustNew(oncecache.Config[string, *session]{
+		IdleTimeout:       30 * time.Minute,
+		CloseBeforeCreate: true,
+		Create: func(_ context.Context, id string) (*session, error) {
+			saved, _ := database.Load(id)
+			cart, _ := saved.([]string)
+			fmt.Println("loaded", id, cart)
+			return &session{cart: cart}, nil
+		},
+		Close: func(id string, s *session) error {
+			database.Store(id, s.cart)
+			fmt.Println("saved", id, s.cart)
+			return nil
+		},
+	})
+	buy := func(id, what string) {
+		lease, err := sessions.Acquire(context.Background(), id, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer lease.Release()
+		s := lease.Value()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cart = append(s.cart, what)
+	}
+	buy("mira", "tea")
+	buy("mira", "milk")
+	sessions.Delete("mira") // as half an hour without a request does
+	buy("mira", "sugar")
+	fmt.Println(sessions.Close(context.Background()))
+	// Output:
+	// loaded mira []
+	// saved mira [tea milk]
+	// loaded mira [tea milk]
+	// saved mira [tea milk sugar]
+	// <nil>
+}
+
+// Events keep a store up to date. A reader that comes before the event asks the server itself, and
+// what it reads never takes the place of what an event has brought meanwhile.
+func Example_informer() {
+	type pod struct {
+		name    string
+		version int
+	}
+	var pods oncecache.Cache[string, pod]
+	changed := func(p pod) { pods.Set(p.name, p) } // and all who wait for the server get p
+	gone := func(name string) { pods.Delete(name) }
+
+	changed(pod{"web-0", 7})
+	for _, listed := range []pod{{"web-0", 5}, {"web-1", 5}} { // the list that the watch began with
+		current, added := pods.SetIfAbsent(listed.name, listed)
+		fmt.Println(current, added)
+	}
+
+	fmt.Println(pods.GetOrCreate("web-2", func() (pod, error) {
+		read := pod{"web-2", 8}
+		changed(pod{"web-2", 9}) // an event is faster than the answer
+		return read, nil
+	}))
+	fmt.Println(pods.GetOrCreate("web-3", func() (pod, error) {
+		read := pod{"web-3", 9}
+		gone("web-3") // likewise: the answer is for this caller only
+		return read, nil
+	}))
+	_, there := pods.Get("web-3")
+	fmt.Println(there)
+
+	// A reader that finds a pod gone removes the version that it has used, and no newer one.
+	used, _ := pods.Get("web-0")
+	changed(pod{"web-0", 10})
+	fmt.Println(oncecache.CompareAndDelete(&pods, "web-0", used), pods.Len())
+	// Output:
+	// {web-0 7} false
+	// {web-1 5} true
+	// {web-2 9} <nil>
+	// {web-3 9} <nil>
+	// false
+	// false 3
+}
+
+// With a time to live of zero nothing is kept: callers at the same time share one call, as with
+// singleflight, and each may leave when its context ends.
+func Example_singleflight() {
+	type profile struct{ version int }
+	profiles := oncecache.MustNew(oncecache.Config[string, profile]{
+		TTLFunc: func(string, profile) time.Duration { return 0 },
+	})
+	var loads atomic.Int32
+	load := func(ctx context.Context, user string) (profile, error) {
+		return profile{int(loads.Add(1))}, nil // ask the database
+	}
+	ctx := context.Background()
+	first, err := profiles.GetOrCreateContext(ctx, "ada", load)
+	fmt.Println(first.version, err)
+	second, err := profiles.GetOrCreateContext(ctx, "ada", load)
+	fmt.Println(second.version, err)
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+}
+
+// Counters are changed in the cache, and written back when they leave it: by Close, so that the next
+// creation of a key, which reads what was written, begins after that.
+func ExampleConfig_close() {
+	type counter struct {
+		sync.Mutex
+		n int
+	}
+	var store sync.Map // of the counts by page
+	counters := oncecache.MustNew(oncecache.Config[string, *counter]{
+		MaxEntries:        1,
+		CloseBeforeCreate: true,
+		Close: func(page string, c *counter) error {
+			store.Store(page, c.n) // no lease holds it: nobody else has it
+			return nil
+		},
+	})
+	load := func(_ context.Context, page string) (*counter, error) {
+		n, _ := store.LoadOrStore(page, 0)
+		return &counter{n: n.(int)}, nil
+	}
+	view := func(page string) error {
+		lease, err := counters.Acquire(context.Background(), page, load)
+		if err != nil {
+			return err
+		}
+		defer lease.Release() // not written before
+		c := lease.Value()
+		c.Lock()
+		defer c.Unlock()
+		c.n++
+		return nil
+	}
+	for _, page := range []string{"home", "news", "home", "news", "home"} {
+		if err := view(page); err != nil {
+			fmt.Println(err)
+		}
+	}
+	err := counters.Close(context.Background())
+	home, _ := store.Load("home")
+	news, _ := store.Load("news")
+	fmt.Println(home, news, err)
+	// Output: 3 2 <nil>
 }

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -400,5 +402,255 @@ func TestLeaseOfNaN(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// session keeps a lease for as long as it is open.
+type session struct {
+	engine oncecache.Lease[string, *engine]
+	_      []string
+}
+
+// dial returns a lease as any other result.
+func dial(ctx context.Context, c *oncecache.Cache[string, *engine], url string) (oncecache.Lease[string, *engine], error) {
+	lease, err := c.Acquire(ctx, url, func(_ context.Context, url string) (*engine, error) { return &engine{url}, nil })
+	if err != nil {
+		return oncecache.Lease[string, *engine]{}, err
+	}
+	return lease, nil
+}
+
+func openSession(ctx context.Context, c *oncecache.Cache[string, *engine], url string) (session, error) {
+	lease, err := dial(ctx, c, url)
+	if err != nil {
+		return session{}, err
+	}
+	return session{engine: lease}, nil
+}
+
+func (s *session) query() string { return s.engine.Value().url }
+func (s *session) close()        { s.engine.Release() }
+
+// Leases are values: they are returned, stored, sent and ranged over.
+func TestLeasesArePassedAround(t *testing.T) {
+	closed := 0
+	c := oncecache.MustNew(oncecache.Config[string, *engine]{Close: func(string, *engine) error { closed++; return nil }})
+	s, err := openSession(t.Context(), c, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan session, 1)
+	sent <- s
+	owner := <-sent
+	sessions := map[string]session{memory: owner}
+	c.Delete(memory)
+	kept := sessions[memory]
+	if got := kept.query(); got != memory || closed != 0 {
+		t.Errorf("%s, %d closed", got, closed)
+	}
+	kept.close()
+	kept.close() // it is released, and knows it
+	if closed != 1 {
+		t.Errorf("%d closed", closed)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := openSession(t.Context(), c, memory); err != oncecache.ErrClosed {
+		t.Error(err)
+	}
+}
+
+// The zero Lease was released.
+func TestZeroLease(t *testing.T) {
+	var s session
+	s.close()
+	s.engine.Discard()
+	s.close()
+	if p := panicOf(func() { s.query() }); p != "oncecache: Value called on a released lease" {
+		t.Error(p)
+	}
+}
+
+// Of two copies one is released too many, which shows when nobody else holds the
+// value, and closes nothing that others use.
+func TestCopiesOfALease(t *testing.T) {
+	const twice = "oncecache: lease released twice"
+	for _, deleted := range []bool{false, true} {
+		s := newShop()
+		s.Set("k", 1)
+		lease, other := *s.acquire(t, "k", -1), *s.acquire(t, "k", -1)
+		copied := lease
+		if deleted {
+			s.Delete("k")
+		}
+		lease.Release()
+		if v := copied.Value(); v != 1 {
+			t.Errorf("the copy has %d", v)
+		}
+		if p := panicOf(copied.Release); p != nil && p != twice {
+			t.Errorf("the copy: %v", p)
+		} else if p == nil {
+			if p := panicOf(other.Release); p != twice {
+				t.Errorf("deleted %t: when all are released: %v", deleted, p)
+			}
+		}
+		s.Delete("k")
+		s.wantClosed(t, 1)
+	}
+}
+
+// resource is a value that is to be closed.
+type resource struct {
+	key           int
+	users, closed atomic.Int32
+	closes        *atomic.Int32
+}
+
+func (r *resource) close(t *testing.T) {
+	if n := r.users.Load(); n != 0 {
+		t.Errorf("closed under %d users", n)
+	}
+	if n := r.closed.Add(1); n != 1 {
+		t.Errorf("closed %d times", n)
+	}
+	r.closes.Add(1)
+}
+
+// use is what the holder of a lease does.
+func (r *resource) use(t *testing.T) {
+	r.users.Add(1)
+	if r.closed.Load() != 0 {
+		t.Error("in use, and closed")
+	}
+	runtime.Gosched()
+	if r.closed.Load() != 0 {
+		t.Error("closed while in use")
+	}
+	r.users.Add(-1)
+}
+
+// T28, T30, T31 ccache: whatever callers do to a few keys, each value is closed
+// once, after its last user, or by Close, which comes while they are at it.
+func TestStressLeases(t *testing.T) {
+	var made, closes atomic.Int32
+	fresh := func(k int) *resource {
+		made.Add(1)
+		return &resource{key: k, closes: &closes}
+	}
+	create := func(ctx context.Context, k int) (*resource, error) {
+		if runtime.Gosched(); ctx.Err() != nil && rand.IntN(2) == 0 {
+			return nil, ctx.Err()
+		}
+		if rand.IntN(8) == 0 {
+			return nil, errRefused
+		}
+		return fresh(k), nil
+	}
+	for round := range 5 {
+		c := oncecache.MustNew(oncecache.Config[int, *resource]{
+			Close: func(_ int, r *resource) error { r.close(t); return nil },
+		})
+		wanted := func(k int, r *resource, err error) {
+			if err == nil && (r == nil || r.key != k) {
+				t.Errorf("key %d has %v", k, r)
+			}
+			if err != nil && !errors.Is(err, errRefused) && err != context.Canceled && err != oncecache.ErrClosed {
+				t.Error(err)
+			}
+		}
+		together(stressWorkers, func(worker int) {
+			r := rand.New(rand.NewPCG(uint64(round), uint64(worker)))
+			for i := range stressRounds() / 10 {
+				k := r.IntN(stressKeys)
+				ctx, leave := context.WithCancel(context.Background())
+				if r.IntN(4) == 0 {
+					go leave()
+				}
+				switch op := r.IntN(12); op {
+				case 0:
+					c.Set(k, fresh(k))
+				case 1:
+					if v := fresh(k); !stored(c.SetIfAbsent(k, v)) {
+						v.close(t)
+					}
+				case 2:
+					c.Delete(k)
+				case 3:
+					if v, ok := c.Get(k); ok {
+						oncecache.CompareAndDelete(c, k, v)
+					}
+				case 4:
+					v, err := c.GetOrCreateContext(ctx, k, create)
+					wanted(k, v, err)
+				case 5:
+					v, err := c.GetOrCreate(k, func() (*resource, error) { return create(context.Background(), k) })
+					wanted(k, v, err)
+				case 6:
+					if worker == 0 && i > stressRounds()/20 {
+						c.Close(ctx)
+					}
+				default:
+					l, err := c.Acquire(ctx, k, create)
+					if err != nil {
+						wanted(k, nil, err)
+						break
+					}
+					wanted(k, l.Value(), nil)
+					l.Value().use(t)
+					if op == 7 {
+						l.Discard()
+					} else {
+						l.Release()
+					}
+				}
+				leave()
+			}
+		})
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if m, n := made.Load(), closes.Load(); m != n {
+			t.Fatalf("round %d: %d values made, %d closed", round, m, n)
+		}
+		if creating, entries := oncecache.Creating(c); creating != 0 || entries != 0 || oncecache.Pending(c) != 0 {
+			t.Errorf("%d creations, %d entries, %d pending at the end", creating, entries, oncecache.Pending(c))
+		}
+	}
+}
+
+// A lease that nobody has any more is reported, one that was released is not.
+func TestLeakedLeasesAreReported(t *testing.T) {
+	type report struct{ key, stack string }
+	reports := make(chan report, 10)
+	c := oncecache.MustNew(oncecache.Config[string, int]{
+		Close:  func(string, int) error { return nil },
+		OnLeak: func(k string, stack []byte) { reports <- report{k, string(stack)} },
+	})
+	one := func(context.Context, string) (int, error) { return 1, nil }
+	for _, k := range []string{"released", "discarded", "leaked"} {
+		l, err := c.Acquire(t.Context(), k, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch k {
+		case "released":
+			l.Release()
+		case "discarded":
+			l.Discard()
+		}
+	}
+	collect(t, func() bool { return len(reports) > 0 })
+	got := <-reports
+	if got.key != "leaked" || !strings.Contains(got.stack, "TestLeakedLeasesAreReported") {
+		t.Errorf("%s, acquired by\n%s", got.key, got.stack)
+	}
+	for range 10 {
+		runtime.GC()
+	}
+	select {
+	case r := <-reports:
+		t.Errorf("%s is reported", r.key)
+	default:
 	}
 }

@@ -150,7 +150,7 @@ func TestLenIsNeverTooSmall(t *testing.T) {
 	})
 }
 
-// dictionary is the report's: see naive in report_test.go. Each access is safe.
+// dictionary is the report's: see naive in defect_report_test.go. Each access is safe.
 type dictionary struct{ dict *table.Table[string, int] }
 
 func newDictionary() *dictionary {

@@ -7,13 +7,18 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -500,4 +505,691 @@ func TestWatchSnapshotForgetsItsBase(t *testing.T) {
 	if _, e, _ := next(); e != (event{"z", 1, end, false, false}) {
 		t.Fatalf("got %v", e)
 	}
+}
+
+// someKeys are keys that prefixes tell apart: a prefix itself, what comes right before
+// and after the keys that begin with it, and shorter ones.
+var someKeys = []string{"", "a", "a/", "a/b", "a/bc", "a/c", "a/\xff", "a0", "b", "b/", "ab/", "\xff"}
+
+var someFilters = map[string]model.Filter{
+	"no key":              {},
+	"a key":               {Keys: []string{"a"}},
+	"the empty key":       {Keys: []string{""}},
+	"keys":                {Keys: []string{"a", "b", "absent", "a"}},
+	"a prefix":            {Prefixes: []string{"a/"}},
+	"a prefix of one":     {Prefixes: []string{"a/b"}},
+	"prefixes":            {Prefixes: []string{"a", "b/", "a/b"}},
+	"every prefix":        {Prefixes: []string{""}},
+	"no UTF-8":            {Prefixes: []string{"\xff"}},
+	"a key and a prefix":  {Keys: []string{"a/b", "b"}, Prefixes: []string{"a/"}},
+	"a function":          {Match: func(k string) bool { return len(k) == 2 }},
+	"a function and keys": {Keys: []string{"a"}, Prefixes: []string{"b"}, Match: func(k string) bool { return k == "a0" }},
+	"never":               {Match: func(string) bool { return false }},
+}
+
+// A loop with filters yields what they accept, by all three methods.
+func TestFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
+		for name, f := range someFilters {
+			ctx, cancel := context.WithCancel(t.Context())
+			var watched, changed, after, first, want []string
+			for i, k := range someKeys {
+				if mustPut(t, r, k, i); f.Accepts(k) {
+					want = append(want, k)
+				}
+			}
+			go func() {
+				for e := range r.Watch(ctx, f.Filters()...) {
+					watched = append(watched, e.Key)
+				}
+			}()
+			go func() {
+				for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
+					if s != nil {
+						first = slices.Collect(maps.Keys(maps.Collect(s.All())))
+					} else {
+						after = append(after, e.Key)
+					}
+				}
+			}()
+			go func() {
+				for e, err := range r.WatchFrom(ctx, r.Revision(), f.Filters()...) {
+					if err != nil {
+						t.Error(err)
+					}
+					if e.Bookmark {
+						continue
+					}
+					changed = append(changed, e.Key)
+				}
+			}()
+			synctest.Wait()
+			same := func(what string, got []string, times int) {
+				t.Helper()
+				slices.Sort(got)
+				all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
+				if !slices.Equal(got, all) {
+					t.Errorf("%s: %s yields %q, want %q", name, what, got, all)
+				}
+			}
+			same("the snapshot", first, 1)
+			for i, k := range someKeys {
+				r.Put(k, -i)
+				synctest.Wait()
+			}
+			same("Watch", watched, 1)
+			same("WatchSnapshot", after, 1)
+			same("WatchFrom", changed, 1)
+			for _, k := range someKeys {
+				r.Delete(k)
+			}
+			synctest.Wait()
+			same("Watch", watched, 2)
+			same("WatchSnapshot", after, 2)
+			same("WatchFrom", changed, 2)
+			cancel()
+			synctest.Wait()
+		}
+	})
+}
+
+// Keys are normalised, and invalid ones are none.
+func TestFilterNormalizes(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: func(k string) (string, error) {
+		if k == "bad" {
+			return "", errTest
+		}
+		return strings.ToLower(k), nil
+	}})
+	w := shardedregistry.SubscribeFiltered(r, shardedregistry.Keys("A", "bad"), shardedregistry.Prefix("B"))
+	none := shardedregistry.SubscribeFiltered(r, shardedregistry.Keys("bad"))
+	for _, k := range []string{"a", "B", "bb", "bad", ""} {
+		r.Put(k, 1)
+	}
+	wantEvents(t, w.Drain(), event{"a", 1, 1, false, false})
+	wantEvents(t, none.Drain())
+	w.Leave()
+	none.Leave()
+	wantTraces(t, r)
+}
+
+// A key that holds what cannot be compared, or what is not equal to itself, is invalid,
+// and the rest is watched.
+func TestFilterOfOddKeys(t *testing.T) {
+	var r shardedregistry.Registry[any, int]
+	w := shardedregistry.SubscribeFiltered(&r, shardedregistry.Keys[any]([]int{1}, math.NaN(), "a", 7, nil))
+	for _, k := range []any{7, "a", nil, "b", 8, math.NaN()} {
+		r.Put(k, 1)
+	}
+	var got []any
+	for _, e := range w.Drain() {
+		got = append(got, e.Key)
+	}
+	if !slices.Equal(got, []any{7, "a", nil}) {
+		t.Errorf("the loop is told of %v", got)
+	}
+	w.Leave()
+	wantTraces(t, &r)
+}
+
+// Prefixes of other string types.
+func TestPrefixOfATypeOfStrings(t *testing.T) {
+	type name string
+	var r shardedregistry.Registry[name, int]
+	w := shardedregistry.SubscribeFiltered(&r, shardedregistry.Prefix[name]("a"))
+	r.Put("b", 1)
+	r.Put("ab", 2)
+	if got := w.Drain(); len(got) != 1 || got[0].Key != "ab" {
+		t.Errorf("the loop is told of %v", got)
+	}
+	w.Leave()
+	wantTraces(t, &r)
+}
+
+// The zero Filter accepts no key, and adds none to others.
+func TestZeroFilter(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	none := shardedregistry.SubscribeFiltered(&r, shardedregistry.Filter[string]{})
+	one := shardedregistry.SubscribeFiltered(&r, shardedregistry.Filter[string]{}, shardedregistry.Keys("a"))
+	mustPut(t, &r, "a", 1)
+	mustPut(t, &r, "b", 1)
+	wantEvents(t, none.Drain())
+	wantEvents(t, one.Drain(), event{"a", 1, 1, false, false})
+	none.Leave()
+	one.Leave()
+	wantTraces(t, &r)
+}
+
+// A loop that nobody tells of a key ends with its context, also without keys.
+func TestFilterWithoutKeysEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended atomic.Int32
+		go func() {
+			for e := range r.Watch(ctx, shardedregistry.Keys[string]()) {
+				t.Errorf("%v is yielded", e)
+			}
+			ended.Add(1)
+		}()
+		go func() {
+			for e := range r.WatchFrom(ctx, 0, shardedregistry.Keys[string]()) {
+				t.Errorf("%v is yielded", e)
+			}
+			ended.Add(1)
+		}()
+		synctest.Wait()
+		for range 5 {
+			mustPut(t, r, "a", 1)
+		}
+		synctest.Wait()
+		if wantTraces(t, r); ended.Load() != 0 {
+			t.Error("a loop ends before its context")
+		}
+		cancel()
+		synctest.Wait()
+		if ended.Load() != 2 {
+			t.Error("a loop goes on when its context has ended")
+		}
+	})
+}
+
+// What a caller does with its slices afterwards is no filter's business.
+func TestFiltersAreCopies(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	keys := []string{"a"}
+	filters := []shardedregistry.Filter[string]{shardedregistry.Keys(keys...)}
+	changes := r.WatchSnapshot(t.Context(), filters...)
+	keys[0], filters[0] = "b", shardedregistry.Keys("b")
+	next, stop := iter.Pull2(changes)
+	next()
+	mustPut(t, &r, "b", 1)
+	mustPut(t, &r, "a", 1)
+	if _, e, _ := next(); e.Key != "a" {
+		t.Errorf("%v is yielded", e)
+	}
+	stop()
+}
+
+// A function of Matching that panics or exits ends its own loop and leaves nothing;
+// whoever changes a key does not run it.
+func TestMatchingLeaves(t *testing.T) {
+	for how, exit := range leave {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1024})
+		mustPut(t, r, "bad", 1)
+		match := func(k string) bool {
+			if k == "bad" {
+				exit()
+			}
+			return true
+		}
+		other := shardedregistry.Subscribe(r)
+		for name, loop := range map[string]func(){
+			"WatchSnapshot": func() {
+				for range r.WatchSnapshot(t.Context(), shardedregistry.Matching(match)) {
+					t.Error("a snapshot is yielded")
+				}
+			},
+			"Watch": func() {
+				for range r.Watch(t.Context(), shardedregistry.Matching(match)) {
+					t.Error("an event is yielded")
+				}
+			},
+			"WatchFrom": func() {
+				for range r.WatchFrom(t.Context(), 0, shardedregistry.Matching(match)) {
+					t.Error("a change is yielded")
+				}
+			},
+		} {
+			done := make(chan struct{})
+			go func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						r.Put("bad", 2)
+						runtime.Gosched()
+					}
+				}
+			}()
+			p := left(t, loop)
+			close(done)
+			if how == "panic" && p != "the caller's panic" {
+				t.Errorf("%s: the panic became %v", name, p)
+			}
+		}
+		r.Delete("bad")
+		if e := other.Drain(); len(e) != 1 || !e[0].Deleted {
+			t.Errorf("another loop is told of %v", e)
+		}
+		other.Leave()
+		wantTraces(t, r)
+	}
+}
+
+// A function that blocks holds up its own loop alone.
+func TestMatchingBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r shardedregistry.Registry[string, int]
+		ctx, cancel := context.WithCancel(t.Context())
+		goOn := make(chan struct{})
+		var got []event
+		go func() {
+			for e := range r.Watch(ctx, shardedregistry.Matching(func(string) bool { <-goOn; return true })) {
+				got = append(got, e)
+			}
+		}()
+		synctest.Wait()
+		mustPut(t, &r, "a", 1)
+		mustPut(t, &r, "a", 2)
+		other := shardedregistry.Subscribe(&r)
+		mustPut(t, &r, "a", 3)
+		wantEvents(t, other.Drain(), event{"a", 3, 3, false, false})
+		other.Leave()
+		close(goOn)
+		synctest.Wait()
+		if len(got) == 0 || got[len(got)-1] != (event{"a", 3, 3, false, false}) {
+			t.Errorf("the loop has %v", got)
+		}
+		cancel()
+		synctest.Wait()
+		wantTraces(t, &r)
+	})
+}
+
+// A loop that watches other keys is not woken, and a Put beside it allocates nothing more.
+func TestFilterDoesNotWake(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 1)
+	without := testing.AllocsPerRun(100, func() { r.Put("a", 1) })
+	for name, f := range map[string]shardedregistry.Filter[string]{
+		"Keys": shardedregistry.Keys("b"), "Prefix": shardedregistry.Prefix("a/"),
+	} {
+		w := shardedregistry.SubscribeFiltered(&r, f)
+		woken := w.Doze()
+		if n := testing.AllocsPerRun(100, func() { r.Put("a", 1) }); n != without {
+			t.Errorf("%s: a Put allocates %v times, and %v without the loop", name, n, without)
+		}
+		if woken() || w.Notifications() != 0 || shardedregistry.Subscriptions(&r) != 0 {
+			t.Errorf("%s: the loop is told of another key", name)
+		}
+		if r.Put("b", 1); name == "Keys" && !woken() {
+			t.Error("the loop is not woken for its key")
+		}
+		w.Leave()
+	}
+	wantTraces(t, &r)
+}
+
+func TestFilterPanics(t *testing.T) {
+	wantPanic(t, "Matching called with a nil function", func() { shardedregistry.Matching[string](nil) })
+}
+
+// Loops come and go; the set finds those that are told of a key, whatever the hashes, and
+// old sets stay as they are.
+func TestTopicsAreAMap(t *testing.T) {
+	for name, hash := range map[string]func(string) uint64{
+		"random":      nil,
+		"all equal":   func(string) uint64 { return 7 },
+		"low bits":    func(k string) uint64 { return uint64(len(k)) },
+		"high bits":   func(k string) uint64 { return uint64(len(k)) << 60 },
+		"last branch": func(k string) uint64 { return uint64(len(k)%3)<<62 | 5 },
+	} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		names := func() string {
+			if rnd.IntN(3) == 0 { // some differ only where the bitmap does not look
+				return fmt.Sprintf("%020d/%d/%020d", rnd.IntN(2), rnd.IntN(40), rnd.IntN(2))
+			}
+			return "aaaaaaaaaaaaa"[:rnd.IntN(14)] + fmt.Sprint(rnd.IntN(40))
+		}
+		type loop struct {
+			filter model.Filter
+			leave  func(shardedregistry.TopicSet) shardedregistry.TopicSet
+		}
+		set := shardedregistry.NewTopicSet(hash)
+		loops := map[int]loop{}
+		check := func(set shardedregistry.TopicSet, loops map[int]loop) {
+			t.Helper()
+			for range 20 {
+				key := names()
+				got := set.Told(key)
+				slices.Sort(got)
+				got = slices.Compact(got)
+				var want []int
+				for i, l := range loops {
+					if l.filter.Accepts(key) {
+						want = append(want, i)
+					}
+				}
+				slices.Sort(want)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s: of %q are told %v, want %v", name, key, got, want)
+				}
+				if hash == nil && set.Ignores(key) != (want == nil) {
+					t.Fatalf("%s: of %q are told %v, and it is ignored: %v", name, key, want, set.Ignores(key))
+				}
+			}
+		}
+		var old shardedregistry.TopicSet
+		var oldLoops map[int]loop
+		for i := range 2000 {
+			grows := i/500%2 == 0 // then it shrinks
+			if rnd.IntN(10) < 2 == grows && len(loops) > 0 {
+				for n, l := range loops {
+					set = l.leave(l.leave(set)) // the second time it has left
+					delete(loops, n)
+					break
+				}
+			} else if grows {
+				var f model.Filter
+				for range rnd.IntN(3) {
+					f.Keys = append(f.Keys, names())
+				}
+				for range rnd.IntN(3) {
+					prefix := names() + "a"
+					if len(prefix) < 40 {
+						prefix = prefix[:1+rnd.IntN(2)]
+					}
+					f.Prefixes = append(f.Prefixes, prefix[:len(prefix)-rnd.IntN(2)])
+				}
+				l := loop{filter: f}
+				set, l.leave = set.With(i, f.Filters()...)
+				loops[i] = l
+			}
+			if i%50 == 0 {
+				check(set, loops)
+			}
+			if i%400 == 200 {
+				if oldLoops != nil {
+					check(old, oldLoops)
+				}
+				old, oldLoops = set, map[int]loop{}
+				for n, l := range loops {
+					oldLoops[n] = l
+				}
+			}
+		}
+		for _, l := range loops {
+			set = l.leave(set)
+		}
+		if !set.IsEmpty() {
+			t.Errorf("%s: all loops have left, and something stays", name)
+		}
+		check(old, oldLoops)
+	}
+}
+
+// The set stays flat and small, and the bitmap rules out most keys, also where loops have
+// come and gone.
+func TestTopicsShape(t *testing.T) {
+	watched := func(i int) string { return fmt.Sprint("watched ", i) }
+	set := shardedregistry.NewTopicSet(nil)
+	var leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
+	join := func(i int) {
+		with, without := set.With(i, shardedregistry.Keys(watched(i)))
+		set, leave = with, append(leave, without)
+	}
+	for i := range 20_000 {
+		join(i)
+		if n := i + 1; n == 10 || n == 100 || n == 1000 {
+			depth, bytes := set.Depth()
+			mistaken := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000)
+			if mistaken > 800 || bytes > max(64, 4*n) || depth > 5 {
+				t.Errorf("%d loops: the bitmap of %d bytes does not rule out %d of 10000, the depth is %d", n, bytes, mistaken, depth)
+			}
+		}
+	}
+	if depth, bytes := set.Depth(); depth > 10 || bytes > 4096 {
+		t.Errorf("20000 loops: depth %d, bitmap of %d bytes", depth, bytes)
+	}
+	for _, f := range leave[:19_990] {
+		set = f(set)
+	}
+	leave = leave[19_990:]
+	for i := range 5000 { // few at a time
+		join(i)
+		set = leave[len(leave)-1](set)
+	}
+	if n := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000); n > 800 {
+		t.Errorf("when most have left, the bitmap does not rule out %d of 10000", n)
+	}
+	if got := set.Told(watched(19_995)); !slices.Equal(got, []int{19_995}) {
+		t.Errorf("of a key are told %v", got)
+	}
+}
+
+// The bitmap rules out most prefixes, too.
+func TestTopicsOfPrefixesShape(t *testing.T) {
+	var prefixes []string
+	for i := range 1000 {
+		prefixes = append(prefixes, fmt.Sprintf("plans/%04d/", i))
+	}
+	rulesOut, mistaken := shardedregistry.RulesOut(prefixes...), 0
+	for i := 1000; i < 10_000; i++ {
+		if !rulesOut(fmt.Sprintf("plans/%04d/key", i)) {
+			mistaken++
+		}
+	}
+	if mistaken > 720 {
+		t.Errorf("of 9000 keys, %d are not ruled out", mistaken)
+	}
+}
+
+// The bitmap never rules out a prefix that is watched, wherever its text lies in memory.
+func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	text := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rnd.IntN(256))
+		}
+		return string(b)
+	}
+	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300} {
+		prefix := text(n)
+		rulesOut := shardedregistry.RulesOut(prefix)
+		for _, before := range []int{0, 1, 3} {
+			for _, rest := range []int{0, 1, 9} {
+				all := text(before) + prefix + text(rest)
+				if rulesOut(all[before:]) {
+					t.Errorf("a key with %d bytes more than a prefix of %d is ruled out", rest, n)
+				}
+			}
+		}
+	}
+}
+
+// Loops over prefixes of one length that are alone find the same as beside others, also where
+// the bitmap cannot tell two prefixes apart.
+func TestTopicsAlone(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 40} {
+		text := strings.Repeat("x", n)
+		last := text[:n-1] + "y"
+		same := text // for the bitmap
+		if n > 32 {
+			same = text[:16] + strings.Repeat("z", n-32) + text[:16]
+		}
+		set, _ := shardedregistry.NewTopicSet(nil).With(1, shardedregistry.Prefix(text))
+		set, _ = set.With(2, shardedregistry.Prefix(last))
+		beside, _ := set.With(3, shardedregistry.Keys("a key"), shardedregistry.Prefix(strings.Repeat("another", 20)))
+		for _, key := range []string{"", text, last, same, text[:n-1], text[:n-1] + "z", "y" + text[1:]} {
+			watched := key == text || key == last
+			for _, rest := range []string{"", "x", "a longer rest of the key"} {
+				if text[:n-1] == key && rest == "x" {
+					continue // is text
+				}
+				if got, other := set.Ignores(key+rest), beside.Ignores(key+rest); got == watched || other != got {
+					t.Errorf("beside prefixes of %d bytes, that %q is ignored is %v, and beside others %v", n, key+rest, got, other)
+				}
+			}
+		}
+	}
+}
+
+// The hash of a prefix depends on 16 bytes at each end of it, and on its length.
+func TestTopicHash(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	seen := map[uint64]string{}
+	for n := range 80 {
+		text := make([]byte, n)
+		for i := range text {
+			text[i] = byte(rnd.IntN(256))
+		}
+		is := func(what string, hash uint64) {
+			t.Helper()
+			what = fmt.Sprint(what, " of ", n)
+			if other, ok := seen[hash]; ok {
+				t.Errorf("%s has the hash of %s", what, other)
+			}
+			seen[hash] = what
+		}
+		both := func(what string) {
+			t.Helper()
+			is(what, shardedregistry.TopicHash(5, string(text)))
+			if n > 0 {
+				is(what+", another seed", shardedregistry.TopicHash(6, string(text)))
+			}
+		}
+		both("a text")
+		for i := range text {
+			if i < 16 || i >= n-16 {
+				text[i] ^= 1 << rnd.IntN(8)
+				both(fmt.Sprint("a text with another byte ", i))
+			}
+		}
+	}
+	zeros := make([]byte, 80) // only their lengths differ
+	for n := range zeros {
+		hash := shardedregistry.TopicHash(7, string(zeros[:n]))
+		if other, ok := seen[hash]; ok {
+			t.Errorf("%d zeros have the hash of %s", n, other)
+		}
+		seen[hash] = fmt.Sprint(n, " zeros")
+	}
+}
+
+// Loops that watch the same keys share topics, and each leaves for itself.
+func TestTopicsAreShared(t *testing.T) {
+	set := shardedregistry.NewTopicSet(nil)
+	var leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
+	for i := range 5000 {
+		with, without := set.With(i, shardedregistry.Keys("a"), shardedregistry.Prefix("b/"))
+		set, leave = with, append(leave, without)
+	}
+	for _, key := range []string{"a", "b/c"} {
+		got := set.Told(key)
+		slices.Sort(got)
+		if got = slices.Compact(got); len(got) != 5000 {
+			t.Errorf("%d loops are told of %q", len(got), key)
+		}
+	}
+	set = leave[10](set)
+	if got := set.Told("a"); len(got) != 4999 || slices.Contains(got, 10) {
+		t.Errorf("when one has left, %d are told", len(got))
+	}
+}
+
+// A set is never extended in place: two loops that join the same one at the same time
+// would overwrite one another, and one would miss changes for ever.
+func TestTopicSetsKeepApart(t *testing.T) {
+	set := shardedregistry.NewTopicSet(func(string) uint64 { return 7 })
+	loop := 0
+	for i := range 200 {
+		for _, f := range [][2]shardedregistry.Filter[string]{
+			{shardedregistry.Keys("shared"), shardedregistry.Keys("shared")},
+			{shardedregistry.Keys(fmt.Sprint("a", i)), shardedregistry.Keys(fmt.Sprint("b", i))},
+			{shardedregistry.Prefix("p"), shardedregistry.Prefix("p")},
+			{shardedregistry.Prefix(fmt.Sprint("q", i)), shardedregistry.Prefix(fmt.Sprint("r", i))},
+			{shardedregistry.Prefix(""), shardedregistry.Prefix("")},
+		} {
+			loop += 2
+			first, _ := set.With(loop, f[0])
+			second, _ := set.With(loop+1, f[1])
+			for _, key := range []string{"shared", fmt.Sprint("a", i), fmt.Sprint("b", i), "p", fmt.Sprint("q", i), fmt.Sprint("r", i)} {
+				if slices.Contains(first.Told(key), loop+1) || slices.Contains(second.Told(key), loop) {
+					t.Fatalf("two sets made of one of %d loops overwrite one another", i)
+				}
+			}
+			set = first
+		}
+	}
+}
+
+// Loops are told in the order in which they have joined, however many watch a key, and also when some
+// have left.
+func TestLoopsAreToldInOrder(t *testing.T) {
+	set := shardedregistry.NewTopicSet(nil)
+	var (
+		leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
+		want  []int
+	)
+	for i := range 5000 {
+		with, without := set.With(i, shardedregistry.Keys("a"))
+		set, leave = with, append(leave, without)
+	}
+	for i := range 5000 {
+		if i%3 == 0 || i > 16 && i < 300 {
+			set = leave[i](set)
+		} else {
+			want = append(want, i)
+		}
+	}
+	if got := set.Told("a"); !slices.Equal(got, want) {
+		t.Errorf("%d loops are told, want %d in order", len(got), len(want))
+	}
+}
+
+// A loop that joins changes nothing in the bitmap of the set that writers may be reading.
+func TestBitmapsKeepApart(t *testing.T) {
+	old, _ := shardedregistry.NewTopicSet(nil).With(0, shardedregistry.Keys("a"))
+	other := func(i int) string { return fmt.Sprint("other ", i) }
+	before := old.Mistaken(other, 1000)
+	old.With(1, shardedregistry.Keys(other(1), other(2), other(3), other(4)), shardedregistry.Prefix(other(5)))
+	if after := old.Mistaken(other, 1000); after != before {
+		t.Errorf("the bitmap does not rule out %d keys, and before a loop joined another set %d", after, before)
+	}
+}
+
+// A loop watches what it was given when it was made, whatever its caller makes of the slice.
+func TestFiltersAreCopied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		r := remembering(16)
+		filters := []shardedregistry.Filter[string]{shardedregistry.Keys("a")}
+		watch, snapshot, from := r.Watch(ctx, filters...), r.WatchSnapshot(ctx, filters...), r.WatchFrom(ctx, r.Revision(), filters...)
+		filters[0] = shardedregistry.Keys("b")
+		var watched, listed, changed []string
+		go func() {
+			for e := range watch {
+				watched = append(watched, e.Key)
+			}
+		}()
+		go func() {
+			for s, e := range snapshot {
+				if s == nil {
+					listed = append(listed, e.Key)
+				}
+			}
+		}()
+		go func() {
+			for c, err := range from {
+				if err == nil && !c.Bookmark {
+					changed = append(changed, c.Key)
+				}
+			}
+		}()
+		synctest.Wait()
+		mustPut(t, r, "b", 1)
+		mustPut(t, r, "a", 1)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for name, got := range map[string][]string{"Watch": watched, "WatchSnapshot": listed, "WatchFrom": changed} {
+			if !slices.Equal(got, []string{"a"}) {
+				t.Errorf("%s yields changes of %q", name, got)
+			}
+		}
+	})
 }
