@@ -27,7 +27,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 		for _, c := range []ab.Config{{Policy: p}, {Policy: p, Shadow: true, Jitter: 0.5}, {Policy: p, OnStateChange: func(ab.Event) {}}} {
 			b, rejecting := ab.MustNew(c), ab.MustNew(c)
 			rejecting.Trip(-1)
-			told := c.OnStateChange != nil
+			notified := c.OnStateChange != nil
 			c.OnStateChange = nil
 			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 			g.RecordFailure("failing")
@@ -67,7 +67,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 				"Trip and the like": func() { b.Trip(0); b.ForceOpen(); b.Disable(); b.Reset() },
 			} {
 				if got := testing.AllocsPerRun(50, op); got != 0 {
-					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations", p, c.Shadow, told, name, got)
+					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations", p, c.Shadow, notified, name, got)
 				}
 				b.Reset()
 				g.Reset("failing")

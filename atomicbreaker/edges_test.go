@@ -55,20 +55,20 @@ func TestBadPerKeyHarmsNobody(t *testing.T) {
 
 // Who forgets a key and then runs a TripFunc tells of the one before it begins the
 // other: so nobody waits for the function, and nothing is lost if that leaves.
-func TestForgottenKeysAreToldBeforeTripFuncs(t *testing.T) {
+func TestForgottenKeysAreNotifiedBeforeTripFuncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told, block := 0, make(chan struct{})
+		notified, block := 0, make(chan struct{})
 		what := func() {}
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
 			Default:       ab.Config{OpenTimeout: time.Second, Policy: ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { what(); return false })},
-			OnStateChange: func(string, ab.Event) { told++ },
+			OnStateChange: func(string, ab.Event) { notified++ },
 		})
 		want := func(n int) {
 			t.Helper()
-			if told != n {
-				t.Errorf("%d events, want %d", told, n)
+			if notified != n {
+				t.Errorf("%d events, want %d", notified, n)
 			}
-			told = 0
+			notified = 0
 		}
 		for _, leave := range []func(){func() { panic("trip") }, runtime.Goexit} {
 			g.Trip("k", 0)

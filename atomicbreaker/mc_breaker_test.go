@@ -29,18 +29,18 @@ func (l *lone) record(_ string, o Outcome) Verdict {
 	return l.RecordFailure()
 }
 
-func (l *lone) state(string) State { return l.State() }
-func (l *lone) reset(string)       { l.Reset() }
-func (l *lone) expire(string)      { passDeadline(&l.core) }
-func (l *lone) update(Config)      { panic("see mc_update_test.go") }
-func (l *lone) age(string)         { panic("only a Group forgets") }
-func (l *lone) resetAll()          {}
-func (l *lone) sweep()             {}
-func (l *lone) kill(string)        {}
-func (l *lone) linger(string)      {}
-func (l *lone) told(string) string { return "" }
-func (l *lone) quiet() error       { return nil }
-func (l *lone) stats() string      { return fmt.Sprintf("%+v", l.Stats()) }
+func (l *lone) state(string) State     { return l.State() }
+func (l *lone) reset(string)           { l.Reset() }
+func (l *lone) expire(string)          { passDeadline(&l.core) }
+func (l *lone) update(Config)          { panic("see mc_update_test.go") }
+func (l *lone) age(string)             { panic("only a Group forgets") }
+func (l *lone) resetAll()              {}
+func (l *lone) sweep()                 {}
+func (l *lone) kill(string)            {}
+func (l *lone) linger(string)          {}
+func (l *lone) notified(string) string { return "" }
+func (l *lone) quiet() error           { return nil }
+func (l *lone) stats() string          { return fmt.Sprintf("%+v", l.Stats()) }
 
 func (l *lone) look(key string) string {
 	if key != k {

@@ -21,32 +21,32 @@ var (
 // comes at the same time counts before it or after.
 func TestForgottenKeys(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"two calls of an open one":           {before: openLong, threads: threads{{allow(0, k)}, {allow(1, k), reportOp(1, Failure)}}},
-		"a call of an open one and a sweep":  {before: openLong, threads: threads{{allow(0, k), reportOp(0, Failure)}, {sweep}}},
-		"a failure of an open one, a sweep":  {before: openLong, threads: threads{{record(k, Failure)}, {sweep}}},
-		"a success of an open one, a call":   {before: openLong, threads: threads{{record(k, Success)}, {allow(0, k)}}},
-		"an old result and a sweep":          {before: openLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
-		"State of an open one and a sweep":   {before: openLong, threads: threads{{state(k), state(k)}, {sweep}}},
-		"State of an open one and a failure": {before: openLong, threads: threads{{state(k), state(k)}, {record(k, Failure), record(k, Failure)}}},
-		"two sweeps of an open one":          {before: openLong, threads: threads{{sweep}, {sweep, allow(0, k)}}},
-		"a sweep and Reset":                  {before: openLong, threads: threads{{sweep}, {reset(k)}}},
-		"a sweep and ResetAll":               {before: openLong, threads: threads{{sweep}, {resetAll}}},
-		"a probe's success and a sweep":      {before: probingLong, threads: threads{{reportOp(3, Success)}, {sweep}}},
-		"a probe's failure and a call":       {before: probingLong, threads: threads{{reportOp(3, Failure)}, {allow(0, k)}}},
-		"State of a half-open one, a sweep":  {before: probingLong, threads: threads{{state(k)}, {sweep}}},
-		"a failing one's failure, a sweep":   {before: failedLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
-		"a failing one's success, a sweep":   {before: failedLong, threads: threads{{reportOp(2, Success)}, {sweep}}},
-		"failing, a call and a sweep":        {before: failedLong, threads: threads{{allow(3, k), reportOp(3, Failure)}, {sweep}}},
-		"failing, from before, and a sweep":  {before: failedLong, threads: threads{{reportOp(0, Failure)}, {sweep}}},
-		"two sweeps of a failing one":        {before: failedLong, threads: threads{{sweep}, {sweep, record(k, Failure)}}},
-		"two failures of a failing one":      {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Failure)}}},
-		"failures in turn of a failing one":  {before: failedLong, threads: threads{{record(k, Failure)}, {record(k, Failure), record(k, Failure)}}},
-		"a failing one, failure and success": {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Success), record(k, Failure)}}},
-		"a failing one's history":            {settings: Config{Policy: KOfN(2, 3)}, before: failedLong, threads: threads{{reportOp(2, Success)}, {record(k, Failure)}}},
-		"a failing one, ForceOpen":           {before: failedLong, threads: threads{{reportOp(2, Failure)}, {forceK}}},
-		"an open one, ForceOpen and a call":  {before: openLong, threads: threads{{forceK}, {allow(0, k)}}},
-		"a probe's result and ForceOpen":     {before: probingLong, threads: threads{{reportOp(3, Success)}, {forceK}}},
-		"a probe's failure and a failure":    {before: probingLong, threads: threads{{reportOp(3, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"two calls of an open one":             {before: openLong, threads: threads{{allow(0, k)}, {allow(1, k), reportOp(1, Failure)}}},
+		"a call of an open one and a sweep":    {before: openLong, threads: threads{{allow(0, k), reportOp(0, Failure)}, {sweep}}},
+		"a failure of an open one, a sweep":    {before: openLong, threads: threads{{record(k, Failure)}, {sweep}}},
+		"a success of an open one, a call":     {before: openLong, threads: threads{{record(k, Success)}, {allow(0, k)}}},
+		"an old result and a sweep":            {before: openLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
+		"State of an open one and a sweep":     {before: openLong, threads: threads{{state(k), state(k)}, {sweep}}},
+		"State of an open one and a failure":   {before: openLong, threads: threads{{state(k), state(k)}, {record(k, Failure), record(k, Failure)}}},
+		"two sweeps of an open one":            {before: openLong, threads: threads{{sweep}, {sweep, allow(0, k)}}},
+		"a sweep and Reset":                    {before: openLong, threads: threads{{sweep}, {reset(k)}}},
+		"a sweep and ResetAll":                 {before: openLong, threads: threads{{sweep}, {resetAll}}},
+		"a probe's success and a sweep":        {before: probingLong, threads: threads{{reportOp(3, Success)}, {sweep}}},
+		"a probe's failure and a call":         {before: probingLong, threads: threads{{reportOp(3, Failure)}, {allow(0, k)}}},
+		"State of a half-open one, a sweep":    {before: probingLong, threads: threads{{state(k)}, {sweep}}},
+		"a failing one's failure, a sweep":     {before: failedLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
+		"a failing one's success, a sweep":     {before: failedLong, threads: threads{{reportOp(2, Success)}, {sweep}}},
+		"failing, a call and a sweep":          {before: failedLong, threads: threads{{allow(3, k), reportOp(3, Failure)}, {sweep}}},
+		"failing, from before, and a sweep":    {before: failedLong, threads: threads{{reportOp(0, Failure)}, {sweep}}},
+		"two sweeps of a failing one":          {before: failedLong, threads: threads{{sweep}, {sweep, record(k, Failure)}}},
+		"two failures of a failing one":        {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Failure)}}},
+		"failures one by one of a failing one": {before: failedLong, threads: threads{{record(k, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a failing one, failure and success":   {before: failedLong, threads: threads{{reportOp(2, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a failing one's history":              {settings: Config{Policy: KOfN(2, 3)}, before: failedLong, threads: threads{{reportOp(2, Success)}, {record(k, Failure)}}},
+		"a failing one, ForceOpen":             {before: failedLong, threads: threads{{reportOp(2, Failure)}, {forceK}}},
+		"an open one, ForceOpen and a call":    {before: openLong, threads: threads{{forceK}, {allow(0, k)}}},
+		"a probe's result and ForceOpen":       {before: probingLong, threads: threads{{reportOp(3, Success)}, {forceK}}},
+		"a probe's failure and a failure":      {before: probingLong, threads: threads{{reportOp(3, Failure)}, {record(k, Failure), record(k, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}
@@ -64,7 +64,7 @@ func TestForgottenKeysOfThree(t *testing.T) {
 }
 
 // The same with a listener, which is told in order.
-func TestForgottenKeysAreTold(t *testing.T) {
+func TestForgottenKeysAreNotified(t *testing.T) {
 	for name, p := range map[string]protocol{
 		"a call and a sweep":      {before: openLong, threads: threads{{allow(0, k)}, {sweep}}},
 		"a failure and a sweep":   {before: openLong, threads: threads{{record(k, Failure)}, {sweep}}},

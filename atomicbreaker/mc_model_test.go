@@ -19,14 +19,14 @@ type subject interface {
 	resetAll()
 	sweep()
 	update(c Config)
-	expire(k string)      // an open time or a lease; beforehand only
-	age(k string)         // so that it may be forgotten; beforehand only
-	linger(k string)      // see linger; beforehand only
-	kill(k string)        // see kill; beforehand only
-	look(k string) string // afterwards only
-	quiet() error         // whether it is as it should be; afterwards only
-	stats() string        // afterwards only
-	told(k string) string // the events of the key; afterwards only
+	expire(k string)          // an open time or a lease; beforehand only
+	age(k string)             // so that it may be forgotten; beforehand only
+	linger(k string)          // see linger; beforehand only
+	kill(k string)            // see kill; beforehand only
+	look(k string) string     // afterwards only
+	quiet() error             // whether it is as it should be; afterwards only
+	stats() string            // afterwards only
+	notified(k string) string // the events of the key; afterwards only
 }
 
 const slots = 4
@@ -44,7 +44,7 @@ func (c *checked) hear(k string, e Event) { *c.events[k] = append(*c.events[k], 
 
 // told also requires that generations are told without a gap, from the first
 // in each life of the key.
-func (c *checked) told(k string) (s string) {
+func (c *checked) notified(k string) (s string) {
 	if c.events == nil {
 		return ""
 	}
@@ -164,7 +164,7 @@ type Model interface {
 	State() State
 	Snapshot() Snapshot
 	Counted() Stats
-	Told() []Event
+	Notified() []Event
 	Set(Config)
 	Pass(d time.Duration)
 }
@@ -285,8 +285,8 @@ func (s *spec) stats() string {
 	return fmt.Sprintf("%+v", sum)
 }
 
-func (s *spec) told(k string) (text string) {
-	for _, e := range s.of(k).Told() {
+func (s *spec) notified(k string) (text string) {
+	for _, e := range s.of(k).Notified() {
 		if !s.deaf {
 			text += showEvent(e)
 		}

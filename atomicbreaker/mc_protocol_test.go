@@ -75,8 +75,8 @@ func look(k string) action {
 	return action{Name: fmt.Sprintf("look(%q)", k), Do: func(s subject) any { return s.look(k) }}
 }
 
-func told(k string) action {
-	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.told(k) }}
+func notified(k string) action {
+	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.notified(k) }}
 }
 
 var (
@@ -131,6 +131,6 @@ func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subjec
 			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]Model{}})
 		},
 		Threads: p.threads,
-		After:   []action{quiet, look(k), look(twin), look(another), told(k), told(twin), told(another), tallies},
+		After:   []action{quiet, look(k), look(twin), look(another), notified(k), notified(twin), notified(another), tallies},
 	})
 }

@@ -23,8 +23,8 @@ type ruled interface {
 	update(Config)
 	expire() // an open time; beforehand only
 	Snapshot() Snapshot
-	told() string  // the events; afterwards only
-	stats() string // afterwards only
+	notified() string // the events; afterwards only
+	stats() string    // afterwards only
 }
 
 // plainly makes counters count in one stripe, so that which stripe it is takes no
@@ -62,7 +62,7 @@ func (b *actual) report(slot int, o Outcome) Verdict {
 
 func (b *actual) tripped(slot int, d time.Duration) Verdict { return b.permits[slot].Trip(d) }
 func (b *actual) expire()                                   { b.core.word.And(^uint64(untilMask)) }
-func (b *actual) told() string                              { return b.events }
+func (b *actual) notified() string                          { return b.events }
 func (b *actual) stats() string                             { return fmt.Sprintf("%+v", b.Stats()) }
 
 func (b *actual) update(c Config) {
@@ -106,8 +106,8 @@ func (r *rule) expire() { r.Pass(r.Snapshot().RetryAfter) }
 
 func (r *rule) stats() string { return fmt.Sprintf("%+v", r.Counted()) }
 
-func (r *rule) told() (text string) {
-	for _, e := range r.Told() {
+func (r *rule) notified() (text string) {
+	for _, e := range r.Notified() {
 		if r.listens {
 			text += showEvent(e) + fmt.Sprint(e.OpenFor, " ")
 		}

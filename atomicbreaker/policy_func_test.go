@@ -86,9 +86,9 @@ func TestTripFuncsThatDoNotReturn(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("trip") }, "exit": runtime.Goexit} {
 		for _, keyed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%t", name, keyed), func(t *testing.T) {
-				var told []string
+				var notified []string
 				c := ab.Config{Policy: ab.AnyOf(ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { leave(); return true }), ab.Consecutive(3))}
-				hear := func(e ab.Event) { told = append(told, fmt.Sprint(e.To, e.Reason, e.Failures)) }
+				hear := func(e ab.Event) { notified = append(notified, fmt.Sprint(e.To, e.Reason, e.Failures)) }
 				var do func(func()) // reports a failure, in several ways
 				var state func() ab.State
 				if keyed {
@@ -117,8 +117,8 @@ func TestTripFuncsThatDoNotReturn(t *testing.T) {
 					}
 				}
 				wantState(t, state(), ab.Open)
-				if want := "[" + fmt.Sprint(ab.Open, ab.ReasonThreshold, 3) + "]"; fmt.Sprint(told) != want {
-					t.Errorf("told %v, want %v", told, want)
+				if want := "[" + fmt.Sprint(ab.Open, ab.ReasonThreshold, 3) + "]"; fmt.Sprint(notified) != want {
+					t.Errorf("told %v, want %v", notified, want)
 				}
 			})
 		}

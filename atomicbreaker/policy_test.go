@@ -130,8 +130,8 @@ func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
 // like drives a breaker, a key by permits and a key without by the same random
 // calls, and a list.
 func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64) {
-	var told log
-	b := ab.MustNew(ab.Config{Policy: rule.policy, OnStateChange: told.add})
+	var notified log
+	b := ab.MustNew(ab.Config{Policy: rule.policy, OnStateChange: notified.add})
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: rule.policy}})
 	var l list
 	rate := rates()
@@ -159,10 +159,10 @@ func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64
 			t.Fatalf("%v, call %d of %v: verdicts %v, want %v", rule.policy, i, l, got, want)
 		}
 		if want == ab.Tripped {
-			if e := told[len(told)-1]; e.Failures != rule.counts(l) || e.Reason != ab.ReasonThreshold {
+			if e := notified[len(notified)-1]; e.Failures != rule.counts(l) || e.Reason != ab.ReasonThreshold {
 				t.Fatalf("%v: told %+v, want %d failures of %v", rule.policy, e, rule.counts(l), l)
 			}
-			told, l = nil, nil
+			notified, l = nil, nil
 			b.Reset()
 			g.Reset("permit")
 			wantVerdict(t, g.RecordSuccess("record"), ab.Recovered)

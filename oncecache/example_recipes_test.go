@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
@@ -186,4 +187,25 @@ func Example_informer() {
 	// {web-3 9} <nil>
 	// false
 	// false 3
+}
+
+// With a time to live of zero nothing is kept: callers at the same time share one call, as with
+// singleflight, and each may leave when its context ends.
+func Example_singleflight() {
+	type profile struct{ version int }
+	profiles := oncecache.MustNew(oncecache.Config[string, profile]{
+		TTLFunc: func(string, profile) time.Duration { return 0 },
+	})
+	var loads atomic.Int32
+	load := func(ctx context.Context, user string) (profile, error) {
+		return profile{int(loads.Add(1))}, nil // ask the database
+	}
+	ctx := context.Background()
+	first, err := profiles.GetOrCreateContext(ctx, "ada", load)
+	fmt.Println(first.version, err)
+	second, err := profiles.GetOrCreateContext(ctx, "ada", load)
+	fmt.Println(second.version, err)
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
 }

@@ -135,8 +135,8 @@ type stage struct {
 	playing int // players that are at work
 	waiting []waiting
 
-	taker shardedregistry.Taker[string, int] // of the snapshot that is kept
-	kept  string                             // what that must have
+	taking shardedregistry.Taking[string, int] // of the snapshot that is kept
+	kept   string                              // what that must have
 
 	snapshots bool // one is being taken while others play
 	left      int  // old records and dead cells, when all is over
@@ -531,11 +531,11 @@ func (w *stage) open() {
 		w.before.Delete("f")
 	}
 	if w.scene.Has("Snapshot kept", "Snapshot in progress") {
-		w.taker = shardedregistry.Join(w.r)
+		w.taking = shardedregistry.Join(w.r)
 		w.kept = w.showAll(slices.Collect(w.before.Entries()))
 	}
 	if w.scene.Has("Snapshot kept") {
-		for !w.taker.Collect() {
+		for !w.taking.Collect() {
 		}
 	}
 }
@@ -557,9 +557,9 @@ func (w *stage) attend() {
 		p := w.enlist()
 		begin := p.now(false)
 		w.launch(func() {
-			for !w.taker.Collect() {
+			for !w.taking.Collect() {
 			}
-			p.sawSnapshot(begin, w.taker.Leave())
+			p.sawSnapshot(begin, w.taking.Leave())
 		})
 	}
 	w.attendLoop()

@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -70,8 +71,9 @@ func retiredWords(t *testing.T) map[string][]string {
 	return words
 }
 
-// No file, type, function, field or variable of a package is called by a retired word or
-// its plural, alone or with other words. Tests may call all but their files as they like.
+// No file, type, function, field or variable of a package or its tests is called by a retired
+// word or its plural, alone or with other words, nor is a test or scenario of its CHECKS.md. An
+// example may have what it likes: its things are those of a service.
 func TestRetiredWordsStayRetired(t *testing.T) {
 	retired := retiredWords(t)
 	for _, pkg := range library(t) {
@@ -89,7 +91,7 @@ func TestRetiredWordsStayRetired(t *testing.T) {
 						t.Errorf("%s: a file is called %q", s.name, w)
 					}
 				}
-				if tests {
+				if strings.HasPrefix(filepath.Base(s.name), "example_") {
 					continue
 				}
 				for _, id := range declared(s.file) {
@@ -101,7 +103,35 @@ func TestRetiredWordsStayRetired(t *testing.T) {
 				}
 			}
 		}
+		for _, name := range scenarios(t, pkg) {
+			for _, w := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+				for _, w := range wordsOf(w) {
+					if isRetired(w) {
+						t.Errorf("%s/CHECKS.md: %q has %q", pkg, name, w)
+					}
+				}
+			}
+		}
 	}
+}
+
+// scenarios returns the names of tests and scenarios in the CHECKS.md of a package, if it has one.
+func scenarios(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, pkg, "CHECKS.md"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(?:## (Test.*)|\| ([^|]*) \|.*)$`).FindAllSubmatch(text, -1) {
+		names = append(names, string(m[1])+string(m[2]))
+	}
+	if len(names) == 0 {
+		t.Errorf("%s/CHECKS.md names no test", pkg)
+	}
+	return names
 }
 
 // declared returns the names that a file declares, also of parameters and in functions.
