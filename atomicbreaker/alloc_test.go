@@ -28,9 +28,9 @@ func TestAllocations(t *testing.T) {
 		ints.RecordFailure(1)
 	}
 	strings.RecordFailure("failing")
-	told := ab.MustNew(ab.Config{Policy: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
-	toldKeys := ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(string, ab.Event) {}})
-	toldKeys.RecordFailure("failing")
+	notified := ab.MustNew(ab.Config{Policy: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
+	notifiedKeys := ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(string, ab.Event) {}})
+	notifiedKeys.RecordFailure("failing")
 	again := 0
 	var nested *ab.Breaker
 	nested = ab.MustNew(ab.Config{OnStateChange: func(ab.Event) {
@@ -63,11 +63,11 @@ func TestAllocations(t *testing.T) {
 		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},
 		{"Group failure of a failing key", 0, func() { p, _ := strings.Allow("failing"); p.Cancel(); strings.IsOpen("failing") }},
 		{"Group.IsOpen, RecordSuccess", 0, func() { strings.IsOpen("healthy"); strings.RecordSuccess("healthy") }},
-		{"Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Success() }},
-		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Failure(); p, _ = told.Allow(); p.Success() }},
-		{"Group.Allow, Success, with a listener", 0, func() { p, _ := toldKeys.Allow("healthy"); p.Success() }},
-		{"Reset with a listener", 0, told.Reset},
-		{"Group.ForceOpen, Disable with a listener", 0, func() { toldKeys.ForceOpen("k"); toldKeys.Disable("k") }},
+		{"Allow, Success, with a listener", 0, func() { p, _ := notified.Allow(); p.Success() }},
+		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := notified.Allow(); p.Failure(); p, _ = notified.Allow(); p.Success() }},
+		{"Group.Allow, Success, with a listener", 0, func() { p, _ := notifiedKeys.Allow("healthy"); p.Success() }},
+		{"Reset with a listener", 0, notified.Reset},
+		{"Group.ForceOpen, Disable with a listener", 0, func() { notifiedKeys.ForceOpen("k"); notifiedKeys.Disable("k") }},
 		// The event that waits until the listener has returned.
 		{"Reset by the listener", 1, func() { again = 1; nested.Reset() }},
 		// The cell, the table's entry, and a copy of the key.
@@ -95,7 +95,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 		for _, c := range []ab.Config{{Policy: p}, {Policy: p, Shadow: true, Jitter: 0.5}, {Policy: p, OnStateChange: func(ab.Event) {}}} {
 			b, rejecting := ab.MustNew(c), ab.MustNew(c)
 			rejecting.Trip(-1)
-			told := c.OnStateChange != nil
+			notified := c.OnStateChange != nil
 			c.OnStateChange = nil
 			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
 			g.RecordFailure("failing")
@@ -135,7 +135,7 @@ func TestAllocationsOfPolicies(t *testing.T) {
 				"Trip and the like": func() { b.Trip(0); b.ForceOpen(); b.Disable(); b.Reset() },
 			} {
 				if got := testing.AllocsPerRun(50, op); got != 0 {
-					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations", p, c.Shadow, told, name, got)
+					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations", p, c.Shadow, notified, name, got)
 				}
 				b.Reset()
 				g.Reset("failing")

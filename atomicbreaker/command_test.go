@@ -356,7 +356,7 @@ func TestTripWhileOpen(t *testing.T) {
 }
 
 // Trip(0) is as long as a failure's turn would be, and adds to the streak.
-func TestTripTakesItsTurn(t *testing.T) {
+func TestTripIsInOrder(t *testing.T) {
 	byHand(t, oneSecond, func(t *testing.T, s subject) {
 		for _, d := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			s.trip(0)

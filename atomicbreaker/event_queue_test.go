@@ -13,7 +13,7 @@ import (
 
 // A caller who has changed the breaker and stops before it says so holds up
 // what came later, and no more: when it goes on, the listener is told of all.
-func TestLateWinnersAreToldInOrder(t *testing.T) {
+func TestLateWinnersAreNotifiedInOrder(t *testing.T) {
 	order := []uint32{1, 2, 3, 4, 5, 6}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -167,15 +167,15 @@ func TestCellsWaitForTheirEvents(t *testing.T) {
 // told of them.
 func TestMemoryOfDeliveredEvents(t *testing.T) {
 	const many = 20_000
-	told := 0
-	b := deafTo(many, func(Event) { told++ })
+	notified := 0
+	b := deafTo(many, func(Event) { notified++ })
 	before := heapInUse()
 	for gen := uint32(2); gen <= many; gen++ {
 		publish(b, gen)
 	}
 	publish(b, 1)
-	if told != many {
-		t.Fatalf("told of %d events, want %d", told, many)
+	if notified != many {
+		t.Fatalf("told of %d events, want %d", notified, many)
 	}
 	if kept := heapInUse() - before; kept > many {
 		t.Errorf("%d bytes are kept", kept)
@@ -196,17 +196,17 @@ func heapInUse() int64 {
 // put behind the last.
 func TestManyEventsWaitForOne(t *testing.T) {
 	const n = 100_000 // of which the square is too much for a test
-	told := 0
-	b := deafTo(0, func(Event) { told++ })
+	notified := 0
+	b := deafTo(0, func(Event) { notified++ })
 	began := time.Now()
 	for gen := uint32(2); gen < n; gen++ {
 		publish(b, gen)
 	}
-	if told != 0 {
-		t.Fatalf("%d events were delivered before the first", told)
+	if notified != 0 {
+		t.Fatalf("%d events were delivered before the first", notified)
 	}
-	if publish(b, 1); told != n-1 {
-		t.Errorf("%d of %d events were delivered", told, n-1)
+	if publish(b, 1); notified != n-1 {
+		t.Errorf("%d of %d events were delivered", notified, n-1)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("that took %v", took)

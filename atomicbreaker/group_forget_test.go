@@ -156,7 +156,7 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 			for _, listens := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/listens=%t", name, meeting, listens), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						var told []string
+						var notified []string
 						fresh := func() *group {
 							c := ab.GroupConfig[string]{
 								Default:     ab.Config{Policy: m.policy, OpenTimeout: time.Second, ProbeTimeout: time.Minute},
@@ -165,7 +165,7 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 							if listens {
 								c.OnStateChange = func(_ string, e ab.Event) {
 									e.Generation, e.At = 0, time.Time{}
-									told = append(told, fmt.Sprintf("%+v", e))
+									notified = append(notified, fmt.Sprintf("%+v", e))
 								}
 							}
 							return ab.MustNewGroup(c)
@@ -177,7 +177,7 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 							permits = append(permits, p)
 						}
 						time.Sleep(2*time.Minute + after)
-						told = nil
+						notified = nil
 						look := func(g *group) string {
 							s := g.Snapshot("k")
 							s.Generation = 0
@@ -188,15 +188,15 @@ func TestForgottenKeysAreAsNew(t *testing.T) {
 							t.Errorf("not forgotten: %s", s)
 						}
 						meet(old, permits)
-						after := told
-						told = nil
+						after := notified
+						notified = nil
 						g := fresh()
 						meet(g, nil)
-						if len(after) > len(told) && (strings.Contains(after[0], "Forgotten") || meeting == "ResetAll") {
+						if len(after) > len(notified) && (strings.Contains(after[0], "Forgotten") || meeting == "ResetAll") {
 							after = after[1:] // of what was there
 						}
-						if got, want := look(old), look(g); got != want || fmt.Sprint(after) != fmt.Sprint(told) {
-							t.Errorf("forgotten: %s\n%v\n      new: %s\n%v", got, after, want, told)
+						if got, want := look(old), look(g); got != want || fmt.Sprint(after) != fmt.Sprint(notified) {
+							t.Errorf("forgotten: %s\n%v\n      new: %s\n%v", got, after, want, notified)
 						}
 						if err := old.CheckQuiet(); err != nil {
 							t.Error(err)
@@ -414,14 +414,14 @@ func TestDeadKeysDoNotPileUp(t *testing.T) {
 
 // A listener is told of each key that was open, in order, and may leave; a key
 // that was only failing had nothing to tell.
-func TestForgottenKeysAreTold(t *testing.T) {
+func TestForgottenKeysAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := map[string]string{}
+		notified := map[string]string{}
 		angry := false
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
 			Default: ab.Config{Policy: ab.Consecutive(2), OpenTimeout: time.Second},
 			OnStateChange: func(k string, e ab.Event) {
-				told[k] += fmt.Sprintf("%v>%v %v; ", e.From, e.To, e.Reason)
+				notified[k] += fmt.Sprintf("%v>%v %v; ", e.From, e.To, e.Reason)
 				if angry {
 					panic("listener")
 				}
@@ -436,12 +436,12 @@ func TestForgottenKeysAreTold(t *testing.T) {
 		panics(t, "listener", func() { g.Sweep() })
 		want := "Closed>Open Threshold; Open>Closed Forgotten; "
 		for _, k := range []string{"a", "b", "c"} {
-			if told[k] != want {
-				t.Errorf("%s: told %q", k, told[k])
+			if notified[k] != want {
+				t.Errorf("%s: told %q", k, notified[k])
 			}
 		}
-		if told["failing"] != "" || g.Len() != 0 {
-			t.Errorf("%q, %d keys", told["failing"], g.Len())
+		if notified["failing"] != "" || g.Len() != 0 {
+			t.Errorf("%q, %d keys", notified["failing"], g.Len())
 		}
 		if err := g.CheckQuiet(); err != nil {
 			t.Error(err)
@@ -450,8 +450,8 @@ func TestForgottenKeysAreTold(t *testing.T) {
 		fail(t, keyed(g, "a"), 2)
 		time.Sleep(2 * time.Hour)
 		admit(t, keyed(g, "a")).Success()
-		if want += want; told["a"] != want {
-			t.Errorf("told %q", told["a"])
+		if want += want; notified["a"] != want {
+			t.Errorf("told %q", notified["a"])
 		}
 	})
 }
@@ -555,17 +555,17 @@ func TestLateThoughTheListenerPanics(t *testing.T) {
 func TestResetAllOfForgottenKeys(t *testing.T) {
 	for _, p := range []ab.Policy{ab.Consecutive(5), ab.KOfN(5, 100), ab.FailureCount(2, time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
-			told := map[string]int{}
+			notified := map[string]int{}
 			g := ab.MustNewGroup(ab.GroupConfig[string]{
 				Default: ab.Config{Policy: p}, ForgetAfter: time.Minute,
-				OnStateChange: func(k string, _ ab.Event) { told[k]++ },
+				OnStateChange: func(k string, _ ab.Event) { notified[k]++ },
 			})
 			g.RecordFailure("long ago")
 			time.Sleep(time.Hour)
 			g.RecordFailure("now")
 			g.ResetAll()
-			if told["long ago"] != 0 || told["now"] != 1 {
-				t.Errorf("%v: told %v, want of one key", p, told)
+			if notified["long ago"] != 0 || notified["now"] != 1 {
+				t.Errorf("%v: told %v, want of one key", p, notified)
 			}
 			if n := g.Len(); n != 0 {
 				t.Errorf("%v: %d keys are left", p, n)
@@ -616,20 +616,20 @@ func TestBadPerKeyHarmsNobody(t *testing.T) {
 
 // Who forgets a key and then runs a TripFunc tells of the one before it begins the
 // other: so nobody waits for the function, and nothing is lost if that leaves.
-func TestForgottenKeysAreToldBeforeTripFuncs(t *testing.T) {
+func TestForgottenKeysAreNotifiedBeforeTripFuncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told, block := 0, make(chan struct{})
+		notified, block := 0, make(chan struct{})
 		what := func() {}
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
 			Default:       ab.Config{OpenTimeout: time.Second, Policy: ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { what(); return false })},
-			OnStateChange: func(string, ab.Event) { told++ },
+			OnStateChange: func(string, ab.Event) { notified++ },
 		})
 		want := func(n int) {
 			t.Helper()
-			if told != n {
-				t.Errorf("%d events, want %d", told, n)
+			if notified != n {
+				t.Errorf("%d events, want %d", notified, n)
 			}
-			told = 0
+			notified = 0
 		}
 		for _, leave := range []func(){func() { panic("trip") }, runtime.Goexit} {
 			g.Trip("k", 0)

@@ -928,24 +928,24 @@ type small int8
 // A permit carries its key unchanged, whatever the key's type.
 //
 // Checks I12.
-func TestPermitsCarryKeys(t *testing.T) {
-	carries(t, "", "k", strings.Repeat("long", 1000))
-	carries[name](t, "", "k")
-	carries(t, 0, 1, -1, math.MaxInt, math.MinInt)
-	carries(t, uint64(0), math.MaxUint64, 1<<48, inCellBit)
-	carries[small](t, 0, -1, 127, -128)
-	carries(t, 0.0, 1.5, math.Inf(1))
-	carries(t, true, false)
-	carries(t, 'a', 'b')
-	carries(t, point{}, point{1, 2}, point{2, 1})
-	carries[any](t, nil, 1, "x", point{3, 4}, 1.5)
-	carries(t, [2]string{"a", "b"}, [2]string{"b", "a"})
-	carries(t, new(int), new(int), nil)
+func TestPermitsKeepKeys(t *testing.T) {
+	keeps(t, "", "k", strings.Repeat("long", 1000))
+	keeps[name](t, "", "k")
+	keeps(t, 0, 1, -1, math.MaxInt, math.MinInt)
+	keeps(t, uint64(0), math.MaxUint64, 1<<48, inCellBit)
+	keeps[small](t, 0, -1, 127, -128)
+	keeps(t, 0.0, 1.5, math.Inf(1))
+	keeps(t, true, false)
+	keeps(t, 'a', 'b')
+	keeps(t, point{}, point{1, 2}, point{2, 1})
+	keeps[any](t, nil, 1, "x", point{3, 4}, 1.5)
+	keeps(t, [2]string{"a", "b"}, [2]string{"b", "a"})
+	keeps(t, new(int), new(int), nil)
 }
 
 const inCellBit = 1 << 32
 
-func carries[K comparable](t *testing.T, keys ...K) {
+func keeps[K comparable](t *testing.T, keys ...K) {
 	t.Helper()
 	for _, others := range []bool{false, true} {
 		g := ab.MustNewGroup(ab.GroupConfig[K]{Default: ab.Config{Policy: ab.Consecutive(1)}})

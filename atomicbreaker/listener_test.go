@@ -399,12 +399,12 @@ func TestResetAllEvents(t *testing.T) {
 func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	const goroutines = 4
 	n := rounds(2000)
-	var classified, backedOff, told atomic.Int64
+	var classified, backedOff, notified atomic.Int64
 	b := ab.MustNew(ab.Config{
 		Policy: ab.Consecutive(3), OpenTimeout: time.Millisecond, Probes: 2,
 		Classify:      func(context.Context, error) ab.Outcome { classified.Add(1); return ab.Failure },
 		Backoff:       func(int) time.Duration { backedOff.Add(1); return time.Millisecond },
-		OnStateChange: func(ab.Event) { told.Add(1) },
+		OnStateChange: func(ab.Event) { notified.Add(1) },
 	})
 	var done atomic.Int64
 	together(goroutines, func(id int) {
@@ -421,8 +421,8 @@ func TestT5_StressUserCodeRunsOnce(t *testing.T) {
 	if classified.Load() != done.Load() || backedOff.Load() != 31 {
 		t.Errorf("%d errors were classified %d times; Backoff was called %d times", done.Load(), classified.Load(), backedOff.Load())
 	}
-	if got := b.Snapshot().Generation; int64(got) != told.Load() {
-		t.Errorf("told of %d changes, and there were %d", told.Load(), got)
+	if got := b.Snapshot().Generation; int64(got) != notified.Load() {
+		t.Errorf("told of %d changes, and there were %d", notified.Load(), got)
 	}
 }
 

@@ -49,7 +49,7 @@ var (
 	disables = order{Name: "Disable", Do: func(b ruled) any { b.Disable(); return nil }}
 	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.Snapshot()) }}
 	waits    = order{Name: "expire", Do: func(b ruled) any { b.expire(); return nil }}
-	hears    = order{Name: "told", Do: func(b ruled) any { return b.told() }}
+	listens  = order{Name: "told", Do: func(b ruled) any { return b.notified() }}
 	counts   = order{Name: "Stats", Do: func(b ruled) any { return b.stats() }}
 )
 
@@ -94,7 +94,7 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 		},
 		Model:   func() ruled { return start(&rule{Model: NewModel(r.settings), listens: r.listens}) },
 		Threads: r.threads,
-		After:   []order{observes, hears, counts},
+		After:   []order{observes, listens, counts},
 	})
 }
 

@@ -77,8 +77,8 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Group: IsOpen of an open key", ofKey(once, failsK, func(g *Group[string]) { g.IsOpen(k) }), mc.Cost{Loads: 6, TableReads: 1, Clock: 1}, 0)
 }
 
-// toldTo is what the user of a key of a Group with a listener does.
-func toldTo(c Config, before, op func(*Group[string])) func() func(int) {
+// notifiedTo is what the user of a key of a Group with a listener does.
+func notifiedTo(c Config, before, op func(*Group[string])) func() func(int) {
 	return func() func(int) {
 		g := MustNewGroup(GroupConfig[string]{Default: c, OnStateChange: func(string, Event) {}})
 		g.Allow(k)
@@ -112,12 +112,12 @@ func TestCostsWithAListener(t *testing.T) {
 		failsK = func(g *Group[string]) { p, _ := g.Allow(k); p.Failure() }
 		tripsK = func(g *Group[string]) { g.RecordFailure(k); g.RecordSuccess(k) }
 	)
-	mc.CheckCost(t, "Group with a listener: a call that succeeds", toldTo(never, unused, okK), mc.Cost{Loads: 7}, 0)
-	mc.CheckCost(t, "Group with a listener: the same while another key fails", toldTo(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
-	mc.CheckCost(t, "Group with a listener: the same while a key of the same stripe fails", toldTo(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 19, TableReads: 2}, 0)
-	mc.CheckCost(t, "Group with a listener: a call that fails, below the threshold", toldTo(never, failsK, failsK), mc.Cost{Loads: 17, RMWs: 1, TableReads: 1, Clock: 1}, 3, 27.38, 278.61)
+	mc.CheckCost(t, "Group with a listener: a call that succeeds", notifiedTo(never, unused, okK), mc.Cost{Loads: 7}, 0)
+	mc.CheckCost(t, "Group with a listener: the same while another key fails", notifiedTo(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
+	mc.CheckCost(t, "Group with a listener: the same while a key of the same stripe fails", notifiedTo(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 19, TableReads: 2}, 0)
+	mc.CheckCost(t, "Group with a listener: a call that fails, below the threshold", notifiedTo(never, failsK, failsK), mc.Cost{Loads: 17, RMWs: 1, TableReads: 1, Clock: 1}, 3, 27.38, 278.61)
 	mc.CheckCost(t, "Group: a failure that trips, and RecordSuccess", ofKey(once, tripsK, tripsK), mc.Cost{Loads: 27, Stores: 5, RMWs: 11, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 3}, 14.5, 20, 20.88)
-	mc.CheckCost(t, "Group with a listener: a failure that trips, and RecordSuccess", toldTo(once, tripsK, tripsK), mc.Cost{Loads: 39, Stores: 7, RMWs: 15, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 4}, 20.06, 10.29, 10.8)
+	mc.CheckCost(t, "Group with a listener: a failure that trips, and RecordSuccess", notifiedTo(once, tripsK, tripsK), mc.Cost{Loads: 39, Stores: 7, RMWs: 15, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 4}, 20.06, 10.29, 10.8)
 }
 
 // Policies that are never met while costs are measured.

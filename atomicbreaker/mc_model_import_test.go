@@ -60,7 +60,7 @@ func (m *modelled) Snapshot() atomicbreaker.Snapshot {
 	return s
 }
 
-func (m *modelled) Told() []atomicbreaker.Event { return m.Events }
+func (m *modelled) Notified() []atomicbreaker.Event { return m.Events }
 
 func (m *modelled) Set(c atomicbreaker.Config) { m.Update(modelSettings(c)) }
 

@@ -22,14 +22,14 @@ type subject interface {
 	resetAll()
 	sweep()
 	update(c Config)
-	expire(k string)      // an open time or a lease; beforehand only
-	age(k string)         // so that it may be forgotten; beforehand only
-	linger(k string)      // see linger; beforehand only
-	kill(k string)        // see kill; beforehand only
-	look(k string) string // afterwards only
-	quiet() error         // whether it is as it should be; afterwards only
-	stats() string        // afterwards only
-	told(k string) string // the events of the key; afterwards only
+	expire(k string)          // an open time or a lease; beforehand only
+	age(k string)             // so that it may be forgotten; beforehand only
+	linger(k string)          // see linger; beforehand only
+	kill(k string)            // see kill; beforehand only
+	look(k string) string     // afterwards only
+	quiet() error             // whether it is as it should be; afterwards only
+	stats() string            // afterwards only
+	notified(k string) string // the events of the key; afterwards only
 }
 
 const slots = 4
@@ -47,7 +47,7 @@ func (c *checked) hear(k string, e Event) { *c.events[k] = append(*c.events[k], 
 
 // told also requires that generations are told without a gap, from the first
 // in each life of the key.
-func (c *checked) told(k string) (s string) {
+func (c *checked) notified(k string) (s string) {
 	if c.events == nil {
 		return ""
 	}
@@ -167,7 +167,7 @@ type Model interface {
 	State() State
 	Snapshot() Snapshot
 	Counted() Stats
-	Told() []Event
+	Notified() []Event
 	Set(Config)
 	Pass(d time.Duration)
 }
@@ -288,8 +288,8 @@ func (s *spec) stats() string {
 	return fmt.Sprintf("%+v", sum)
 }
 
-func (s *spec) told(k string) (text string) {
-	for _, e := range s.of(k).Told() {
+func (s *spec) notified(k string) (text string) {
+	for _, e := range s.of(k).Notified() {
 		if !s.deaf {
 			text += showEvent(e)
 		}
@@ -361,8 +361,8 @@ func look(k string) action {
 	return action{Name: fmt.Sprintf("look(%q)", k), Do: func(s subject) any { return s.look(k) }}
 }
 
-func told(k string) action {
-	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.told(k) }}
+func notified(k string) action {
+	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.notified(k) }}
 }
 
 var (
@@ -417,7 +417,7 @@ func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subjec
 			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]Model{}})
 		},
 		Threads: p.threads,
-		After:   []action{quiet, look(k), look(twin), look(another), told(k), told(twin), told(another), tallies},
+		After:   []action{quiet, look(k), look(twin), look(another), notified(k), notified(twin), notified(another), tallies},
 	})
 }
 
@@ -441,18 +441,18 @@ func (l *lone) record(_ string, o Outcome) Verdict {
 	return l.RecordFailure()
 }
 
-func (l *lone) state(string) State { return l.State() }
-func (l *lone) reset(string)       { l.Reset() }
-func (l *lone) expire(string)      { passDeadline(&l.core) }
-func (l *lone) update(Config)      { panic("see mc_update_test.go") }
-func (l *lone) age(string)         { panic("only a Group forgets") }
-func (l *lone) resetAll()          {}
-func (l *lone) sweep()             {}
-func (l *lone) kill(string)        {}
-func (l *lone) linger(string)      {}
-func (l *lone) told(string) string { return "" }
-func (l *lone) quiet() error       { return nil }
-func (l *lone) stats() string      { return fmt.Sprintf("%+v", l.Stats()) }
+func (l *lone) state(string) State     { return l.State() }
+func (l *lone) reset(string)           { l.Reset() }
+func (l *lone) expire(string)          { passDeadline(&l.core) }
+func (l *lone) update(Config)          { panic("see mc_update_test.go") }
+func (l *lone) age(string)             { panic("only a Group forgets") }
+func (l *lone) resetAll()              {}
+func (l *lone) sweep()                 {}
+func (l *lone) kill(string)            {}
+func (l *lone) linger(string)          {}
+func (l *lone) notified(string) string { return "" }
+func (l *lone) quiet() error           { return nil }
+func (l *lone) stats() string          { return fmt.Sprintf("%+v", l.Stats()) }
 
 func (l *lone) look(key string) string {
 	if key != k {
@@ -511,8 +511,8 @@ type ruled interface {
 	update(Config)
 	expire() // an open time; beforehand only
 	Snapshot() Snapshot
-	told() string  // the events; afterwards only
-	stats() string // afterwards only
+	notified() string // the events; afterwards only
+	stats() string    // afterwards only
 }
 
 // plainly makes counters count in one stripe, so that which stripe it is takes no
@@ -550,7 +550,7 @@ func (b *actual) report(slot int, o Outcome) Verdict {
 
 func (b *actual) tripped(slot int, d time.Duration) Verdict { return b.permits[slot].Trip(d) }
 func (b *actual) expire()                                   { b.core.word.And(^uint64(untilMask)) }
-func (b *actual) told() string                              { return b.events }
+func (b *actual) notified() string                          { return b.events }
 func (b *actual) stats() string                             { return fmt.Sprintf("%+v", b.Stats()) }
 
 func (b *actual) update(c Config) {
@@ -594,8 +594,8 @@ func (r *rule) expire() { r.Pass(r.Snapshot().RetryAfter) }
 
 func (r *rule) stats() string { return fmt.Sprintf("%+v", r.Counted()) }
 
-func (r *rule) told() (text string) {
-	for _, e := range r.Told() {
+func (r *rule) notified() (text string) {
+	for _, e := range r.Notified() {
 		if r.listens {
 			text += showEvent(e) + fmt.Sprint(e.OpenFor, " ")
 		}

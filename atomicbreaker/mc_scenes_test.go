@@ -1070,10 +1070,10 @@ func refusalOf(err error) any {
 
 // sight is what readers see.
 type sight struct {
-	keys  [sceneKeys]seen
-	stats ab.Stats
-	told  [sceneKeys][]ab.Event // since the last look
-	wrong string                // what contradicts itself
+	keys     [sceneKeys]seen
+	stats    ab.Stats
+	notified [sceneKeys][]ab.Event // since the last look
+	wrong    string                // what contradicts itself
 
 	absent   [sceneKeys]bool // only the real ones know that
 	pristine [sceneKeys]bool // only models know that
@@ -1103,8 +1103,8 @@ func (s sight) difference(want sight) string {
 		if s.absent[k] && !want.pristine[k] {
 			return fmt.Sprintf("key %d is not stored, and is not healthy", k+1)
 		}
-		if !slices.Equal(s.told[k], want.told[k]) {
-			return fmt.Sprintf("the listener of key %d gets\n\t%+v, want\n\t%+v", k+1, s.told[k], want.told[k])
+		if !slices.Equal(s.notified[k], want.notified[k]) {
+			return fmt.Sprintf("the listener of key %d gets\n\t%+v, want\n\t%+v", k+1, s.notified[k], want.notified[k])
 		}
 	}
 	if s.stats != want.stats {
@@ -1115,17 +1115,17 @@ func (s sight) difference(want sight) string {
 
 // actor is a Breaker or a Group.
 type actor struct {
-	m       *mc.M
-	plot    *plot
-	breaker *ab.Breaker
-	group   *ab.Group[string]
-	other   bool // Update has changed the settings
-	beside  bool // other operations run
-	held    [sceneSlots]permit
-	told    [sceneKeys][]ab.Event
-	last    [sceneKeys]ab.Event
-	heard   [sceneKeys]int // events
-	wrong   string
+	m        *mc.M
+	plot     *plot
+	breaker  *ab.Breaker
+	group    *ab.Group[string]
+	other    bool // Update has changed the settings
+	beside   bool // other operations run
+	held     [sceneSlots]permit
+	notified [sceneKeys][]ab.Event
+	last     [sceneKeys]ab.Event
+	heard    [sceneKeys]int // events
+	wrong    string
 }
 
 func newActor(m *mc.M, p *plot) *actor {
@@ -1188,7 +1188,7 @@ func (a *actor) notes(k int, e ab.Event) int {
 	}
 	a.last[k] = e
 	e.Name, e.Generation, e.At = "", 0, time.Time{}
-	a.told[k] = append(a.told[k], e)
+	a.notified[k] = append(a.notified[k], e)
 	a.heard[k]++
 	return a.heard[k]
 }
@@ -1515,7 +1515,7 @@ func (a *actor) look() (s sight) {
 		}
 		s.keys[i].Name, s.keys[i].Generation = "", 0
 	}
-	s.told, a.told = a.told, [sceneKeys][]ab.Event{}
+	s.notified, a.notified = a.notified, [sceneKeys][]ab.Event{}
 	s.wrong = a.wrong
 	return s
 }
@@ -1544,20 +1544,20 @@ type double struct {
 		key    int // -1: none
 		permit model.Permit
 	}
-	heard [sceneKeys]int        // events
-	told  [sceneKeys][]ab.Event // since the last look
-	count [sceneKeys]int        // events that the listener got
+	heard    [sceneKeys]int        // events
+	notified [sceneKeys][]ab.Event // since the last look
+	count    [sceneKeys]int        // events that the listener got
 }
 
-// hears brings events to the listener, which may act. It reports whether that has panicked.
-func (d *double) hears() (panics bool) {
+// listens brings events to the listener, which may act. It reports whether that has panicked.
+func (d *double) listens() (panics bool) {
 	for k, b := range d.keys {
 		for d.heard[k] < len(b.Events) {
 			e := b.Events[d.heard[k]]
 			if d.heard[k]++; !d.plot.listens(d.other) {
 				continue
 			}
-			d.told[k] = append(d.told[k], e)
+			d.notified[k] = append(d.notified[k], e)
 			if d.count[k]++; !d.plot.acts(d.count[k]) {
 				continue
 			}
@@ -1573,7 +1573,7 @@ func (d *double) hears() (panics bool) {
 
 // unless returns a result, unless the listener panics.
 func (d *double) unless(got any) any {
-	if d.hears() {
+	if d.listens() {
 		return "panics"
 	}
 	return got
@@ -1628,7 +1628,7 @@ func (d *double) tries(k int, f func(*model.Breaker) any) any {
 func (d *double) admits(b *model.Breaker) (model.Permit, any) {
 	would := b.Would()
 	p, err := b.Allow()
-	if d.hears() {
+	if d.listens() {
 		b.Done(p, ab.Ignored) // nobody gets it
 		return p, "panics"
 	}
@@ -1767,6 +1767,6 @@ func (d *double) look() (s sight) {
 		s.pristine[i] = b.Pristine()
 		model.Add(&s.stats, b.Counted())
 	}
-	s.told, d.told = d.told, [sceneKeys][]ab.Event{}
+	s.notified, d.notified = d.notified, [sceneKeys][]ab.Event{}
 	return s
 }

@@ -145,11 +145,11 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		"ForceOpen": (*Breaker).ForceOpen,
 	} {
 		b := MustNew(Config{Policy: FailureCount(1, time.Hour)})
-		turn := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure, how: bad}}
+		counted := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure, how: bad}}
 		w := word(b.core.word.Load())
 		end(b)
-		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
-			t.Errorf("%s: counted %v, and not again", name, turn.full)
+		if again := counted.count(w); !again || counted.full.why != 0 || b.core.windows.Load() != nil {
+			t.Errorf("%s: counted %v, and not again", name, counted.full)
 		}
 	}
 }

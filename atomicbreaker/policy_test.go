@@ -134,8 +134,8 @@ func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
 // like drives a breaker, a key by permits and a key without by the same random
 // calls, and a list.
 func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64) {
-	var told log
-	b := ab.MustNew(ab.Config{Policy: rule.policy, OnStateChange: told.add})
+	var notified log
+	b := ab.MustNew(ab.Config{Policy: rule.policy, OnStateChange: notified.add})
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: rule.policy}})
 	var l list
 	rate := rates()
@@ -163,10 +163,10 @@ func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64
 			t.Fatalf("%v, call %d of %v: verdicts %v, want %v", rule.policy, i, l, got, want)
 		}
 		if want == ab.Tripped {
-			if e := told[len(told)-1]; e.Failures != rule.counts(l) || e.Reason != ab.ReasonThreshold {
+			if e := notified[len(notified)-1]; e.Failures != rule.counts(l) || e.Reason != ab.ReasonThreshold {
 				t.Fatalf("%v: told %+v, want %d failures of %v", rule.policy, e, rule.counts(l), l)
 			}
-			told, l = nil, nil
+			notified, l = nil, nil
 			b.Reset()
 			g.Reset("permit")
 			wantVerdict(t, g.RecordSuccess("record"), ab.Recovered)
@@ -504,9 +504,9 @@ func TestTripFuncsThatDoNotReturn(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("trip") }, "exit": runtime.Goexit} {
 		for _, keyed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%t", name, keyed), func(t *testing.T) {
-				var told []string
+				var notified []string
 				c := ab.Config{Policy: ab.AnyOf(ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { leave(); return true }), ab.Consecutive(3))}
-				hear := func(e ab.Event) { told = append(told, fmt.Sprint(e.To, e.Reason, e.Failures)) }
+				hear := func(e ab.Event) { notified = append(notified, fmt.Sprint(e.To, e.Reason, e.Failures)) }
 				var do func(func()) // reports a failure, in several ways
 				var state func() ab.State
 				if keyed {
@@ -535,8 +535,8 @@ func TestTripFuncsThatDoNotReturn(t *testing.T) {
 					}
 				}
 				wantState(t, state(), ab.Open)
-				if want := "[" + fmt.Sprint(ab.Open, ab.ReasonThreshold, 3) + "]"; fmt.Sprint(told) != want {
-					t.Errorf("told %v, want %v", told, want)
+				if want := "[" + fmt.Sprint(ab.Open, ab.ReasonThreshold, 3) + "]"; fmt.Sprint(notified) != want {
+					t.Errorf("told %v, want %v", notified, want)
 				}
 			})
 		}

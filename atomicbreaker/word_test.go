@@ -229,10 +229,10 @@ func TestT33_JitterSpreadsProbes(t *testing.T) {
 		var tenths [11]int
 		for range breakers {
 			b := MustNew(Config{Policy: Consecutive(1), OpenTimeout: second, MaxOpenTimeout: 3 * second, Jitter: 0.5})
-			for i, turn := range []time.Duration{second, 2 * second, 3 * second, 3 * second} {
+			for i, want := range []time.Duration{second, 2 * second, 3 * second, 3 * second} {
 				d := trip(t, b)
-				if d < turn/2 || d > turn {
-					t.Fatalf("opening %d for %v, want %v to %v", i+1, d, turn/2, turn)
+				if d < want/2 || d > want {
+					t.Fatalf("opening %d for %v, want %v to %v", i+1, d, want/2, want)
 				}
 				if i == 0 {
 					tenths[10*d/second]++

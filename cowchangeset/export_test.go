@@ -214,8 +214,8 @@ func (s *Slice[T]) AppendSlowly(v T, pause func()) {
 // Unbounded lets the store take its time from now on. Nobody uses the tracker.
 func (t *Tracker[E]) Unbounded() { t.storage.timeout = 0 }
 
-// Turn waits for a turn to tell the store of a Start, which pass ends.
-func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
+// Enqueue waits for a turn to tell the store of a Start, which pass ends.
+func (t *Tracker[E]) Enqueue(ctx context.Context) (pass func(), err error) {
 	mine, err := t.storage.enqueue(ctx)
 	if err != nil {
 		return nil, err

@@ -97,11 +97,11 @@ func TestKilled(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "journal")
 	acknowledged, pruned := map[string]cowchangeset.Receipt{}, uint64(0)
-	rounds := 20
+	attempts := 20
 	if testing.Short() {
-		rounds = 5
+		attempts = 5
 	}
-	for round := range rounds {
+	for attempt := range attempts {
 		for _, line := range kill.After(t, rand.IntN(400), nil, childFile+"="+path) {
 			var r cowchangeset.Receipt
 			var e string
@@ -123,17 +123,17 @@ func TestKilled(t *testing.T) {
 			if want, ok := acknowledged[e]; ok {
 				n++
 				if r != want {
-					t.Fatalf("round %d: %s is at %v, was acknowledged at %v", round, e, r, want)
+					t.Fatalf("round %d: %s is at %v, was acknowledged at %v", attempt, e, r, want)
 				}
 			}
 			if found[e] {
-				t.Fatalf("round %d: %s is there twice", round, e)
+				t.Fatalf("round %d: %s is there twice", attempt, e)
 			}
 			found[e] = true
 		}
 		for e, r := range acknowledged {
 			if !found[e] && r.Ordinal >= pruned {
-				t.Fatalf("round %d: %s, %v, is not there; pruned up to %d, and %d of %d are there", round, e, r, pruned, n, len(acknowledged))
+				t.Fatalf("round %d: %s, %v, is not there; pruned up to %d, and %d of %d are there", attempt, e, r, pruned, n, len(acknowledged))
 			}
 		}
 		if err := tracker.Flush(t.Context()); err != nil { // Resume has told it of seals

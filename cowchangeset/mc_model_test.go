@@ -25,7 +25,7 @@ type recorder interface {
 	entries() []int              // of the first changeset
 	size() int                   // of the first changeset
 	sealed() bool                // the first changeset
-	told() bool                  // its channel is closed
+	notified() bool              // its channel is closed
 	current() (ordinal int, open bool)
 	ids() int
 	trail() map[int][]int
@@ -47,16 +47,16 @@ func startAfter(ordinal int) call {
 }
 
 var (
-	starts  = call{Name: "start", Do: func(r recorder) any { return r.start() }}
-	seal    = call{Name: "seal", Do: func(r recorder) any { return r.seal() }}
-	entries = call{Name: "entries", Do: func(r recorder) any { return r.entries() }}
-	size    = call{Name: "size", Do: func(r recorder) any { return r.size() }}
-	told    = call{Name: "told", Do: func(r recorder) any { return r.told() }}
-	sealed  = call{Name: "sealed", Do: func(r recorder) any { return r.sealed() }}
-	current = call{Name: "current", Do: func(r recorder) any { o, open := r.current(); return fmt.Sprint(o, " ", open) }}
-	ids     = call{Name: "ids", Do: func(r recorder) any { return r.ids() }}
-	trail   = call{Name: "trail", Do: func(r recorder) any { return r.trail() }}
-	audit   = call{Name: "audit", Do: func(r recorder) any { return r.audit() }}
+	starts   = call{Name: "start", Do: func(r recorder) any { return r.start() }}
+	seal     = call{Name: "seal", Do: func(r recorder) any { return r.seal() }}
+	entries  = call{Name: "entries", Do: func(r recorder) any { return r.entries() }}
+	size     = call{Name: "size", Do: func(r recorder) any { return r.size() }}
+	notified = call{Name: "told", Do: func(r recorder) any { return r.notified() }}
+	sealed   = call{Name: "sealed", Do: func(r recorder) any { return r.sealed() }}
+	current  = call{Name: "current", Do: func(r recorder) any { o, open := r.current(); return fmt.Sprint(o, " ", open) }}
+	ids      = call{Name: "ids", Do: func(r recorder) any { return r.ids() }}
+	trail    = call{Name: "trail", Do: func(r recorder) any { return r.trail() }}
+	audit    = call{Name: "audit", Do: func(r recorder) any { return r.audit() }}
 )
 
 // ours is a tracker and what its users remember.
@@ -157,7 +157,7 @@ func (o *ours) sealed() bool {
 	return o.first.Fired()
 }
 
-func (o *ours) told() bool { return o.first.Fired() }
+func (o *ours) notified() bool { return o.first.Fired() }
 
 func (o *ours) current() (int, bool) {
 	c, open := o.tracker.Current()
@@ -256,7 +256,7 @@ func (m *modelled) size() int { return len(m.Sets[0].Entries) }
 
 func (m *modelled) sealed() bool { return m.Sets[0].Sealed }
 
-func (m *modelled) told() bool { return m.sealed() }
+func (m *modelled) notified() bool { return m.sealed() }
 
 func (m *modelled) current() (int, bool) { return len(m.Sets), m.Active() != nil }
 

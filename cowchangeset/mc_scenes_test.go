@@ -172,7 +172,7 @@ type stage struct {
 	finals   []final
 	applying map[uint64]int // functions that run
 	applied  map[uint64]int // that have returned nil
-	told     map[uint64]bool
+	notified map[uint64]bool
 	aborted  map[uint64]bool
 	each     map[uint64][]int
 	pruned   int
@@ -192,7 +192,7 @@ type record3 struct {
 func newStage(m *mc.M, s *scene, content *memory) *stage {
 	w := &stage{scene: s, m: m, memory: content.copied(),
 		sets: map[uint64]*cowchangeset.Changeset[int]{}, entries: map[cowchangeset.Receipt]int{}, acked: map[cowchangeset.Receipt]int{},
-		sealed: map[uint64]bool{}, applying: map[uint64]int{}, applied: map[uint64]int{}, told: map[uint64]bool{},
+		sealed: map[uint64]bool{}, applying: map[uint64]int{}, applied: map[uint64]int{}, notified: map[uint64]bool{},
 		aborted: map[uint64]bool{}, each: map[uint64][]int{}}
 	ids := new(int)
 	w.config = s.settings(w.memory, ids)
@@ -549,12 +549,12 @@ func (w *stage) do(o sceneStep, e int) {
 	}
 }
 
-func (w *stage) final(c *cowchangeset.Changeset[int], f cowchangeset.Final[int], told bool) {
+func (w *stage) final(c *cowchangeset.Changeset[int], f cowchangeset.Final[int], notified bool) {
 	at := final{ordinal: c.Ordinal()}
 	for seq, e := range f.All() {
 		at.entries = append(at.entries, record3{cowchangeset.Receipt{ChangesetID: c.ID(), Ordinal: c.Ordinal(), Seq: seq}, e})
 	}
-	if s := w.store(); s && told && (!w.memory.has(c.ID()).Sealed || len(w.memory.has(c.ID()).Entries) != f.Len()) {
+	if s := w.store(); s && notified && (!w.memory.has(c.ID()).Sealed || len(w.memory.has(c.ID()).Entries) != f.Len()) {
 		w.m.Failf("%s is sealed, and the store has %+v", c.ID(), w.memory.has(c.ID()))
 	}
 	w.mu.Lock()
@@ -569,7 +569,7 @@ func (w *stage) enter(c *cowchangeset.Changeset[int]) {
 	if w.applying[c.Ordinal()]++; w.applying[c.Ordinal()] > 1 {
 		w.m.Failf("two apply %s", c.ID())
 	}
-	if w.aborted[c.Ordinal()] || w.told[c.Ordinal()] {
+	if w.aborted[c.Ordinal()] || w.notified[c.Ordinal()] {
 		w.m.Failf("%s is applied again, or after an Abort", c.ID())
 	}
 }
@@ -601,7 +601,7 @@ func (w *stage) apply(c *cowchangeset.Changeset[int], apply func() error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told[c.Ordinal()] = true
+	w.notified[c.Ordinal()] = true
 }
 
 func (w *stage) flush() {
@@ -626,7 +626,7 @@ func (w *stage) crash() {
 		return
 	}
 	w.mu.Lock()
-	acked, sealed, told, aborted := maps.Clone(w.acked), maps.Clone(w.sealed), maps.Clone(w.told), maps.Clone(w.aborted)
+	acked, sealed, notified, aborted := maps.Clone(w.acked), maps.Clone(w.sealed), maps.Clone(w.notified), maps.Clone(w.aborted)
 	for ordinal := range aborted {
 		aborted[ordinal] = w.memory.has(w.sets[ordinal].ID()).Aborted // it may only be aborted in memory
 	}
@@ -651,7 +651,7 @@ func (w *stage) crash() {
 		for _, r := range contents(c) {
 			there[r] = true
 		}
-		if sealed[ordinal] && !c.IsSealed() || !w.has("plain") && told[ordinal] && c.Applied() != cowchangeset.AllApplied || aborted[ordinal] && c.Reason() == nil {
+		if sealed[ordinal] && !c.IsSealed() || !w.has("plain") && notified[ordinal] && c.Applied() != cowchangeset.AllApplied || aborted[ordinal] && c.Reason() == nil {
 			w.m.Failf("after Resume, number %d is sealed %v, applied %d, aborted for %v", ordinal, c.IsSealed(), c.Applied(), c.Reason())
 		}
 	}
@@ -700,8 +700,8 @@ func (w *stage) check() {
 				w.m.Failf("a Final has %v, and there is %v", f.entries, entries)
 			}
 		}
-		if w.told[ordinal] != (c.Applied() == cowchangeset.AllApplied) && w.told[ordinal] || w.aborted[ordinal] && c.Reason() == nil || w.told[ordinal] && w.aborted[ordinal] {
-			w.m.Failf("number %d: applied %v, %d; aborted %v, %v", ordinal, w.told[ordinal], c.Applied(), w.aborted[ordinal], c.Reason())
+		if w.notified[ordinal] != (c.Applied() == cowchangeset.AllApplied) && w.notified[ordinal] || w.aborted[ordinal] && c.Reason() == nil || w.notified[ordinal] && w.aborted[ordinal] {
+			w.m.Failf("number %d: applied %v, %d; aborted %v, %v", ordinal, w.notified[ordinal], c.Applied(), w.aborted[ordinal], c.Reason())
 		}
 		if ordinal < first && !w.config.PruneUnapplied && c.Applied() != cowchangeset.AllApplied && c.Reason() == nil {
 			w.m.Failf("number %d is forgotten, and neither applied nor aborted", ordinal)

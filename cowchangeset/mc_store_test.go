@@ -46,9 +46,9 @@ func step(m *mc.M, store *memory, faults ...string) {
 	})
 }
 
-// wantTold fails if the tracker has made a mistake, or if the store does not have
+// wantNotified fails if the tracker has made a mistake, or if the store does not have
 // what the tracker has when everything is flushed.
-func wantTold(m *mc.M, tracker *cowchangeset.Tracker[int], store *memory) {
+func wantNotified(m *mc.M, tracker *cowchangeset.Tracker[int], store *memory) {
 	store.faults(nil)
 	if err := tracker.Flush(context.Background()); err != nil {
 		m.Failf("Flush: %v", err)
@@ -180,7 +180,7 @@ func TestStoreProtocols(t *testing.T) {
 						}
 					}
 					if tt.name != "start and prune" {
-						wantTold(m, w.tracker, w.store)
+						wantNotified(m, w.tracker, w.store)
 					}
 				})
 			})
@@ -320,7 +320,7 @@ func TestFollowsBehindAStalledWaker(t *testing.T) {
 
 // Once a goroutine has seen the seal, no waiter sleeps any more, also where the sealer
 // stalls before it has woken them.
-func TestSealedIsToldToAll(t *testing.T) {
+func TestSealNotifiesAll(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Follow"}, func(m *mc.M) {
 		ctx := context.Background()
 		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
@@ -558,7 +558,7 @@ func TestStoreHangProtocols(t *testing.T) {
 		"Start":                      {few(2), slow, []string{"Start"}, []do{attempts.start}},
 		"Start, Start":               {few(0), slow, nil, []do{func(a attempts) { a.start(); a.start() }}},
 		"Seal(ctx), cancel ∥ Record": {few(1), async, []string{"Append"}, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
-		"Seal(ctx), cancel ∥ Record, and all is told": {few(1), async, nil, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
+		"Seal(ctx), cancel ∥ Record, and the store has all": {few(1), async, nil, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
 		"Seal":                                 {few(2), slowly, []string{"Seal"}, []do{attempts.seal}},
 		"Record, Flush ∥ Record (async)":       {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.flush() }, func(a attempts) { a.tracker.Record(2) }}},
 		"Record, Seal ∥ Flush (async)":         {few(1), async, []string{"Seal"}, []do{func(a attempts) { a.tracker.Record(1); a.seal() }, attempts.flush}},
@@ -584,7 +584,7 @@ func TestStoreHangProtocols(t *testing.T) {
 					}
 					a.tracker.Unbounded()
 					if !strings.Contains(operations, "Prune") { // the store has what the tracker has forgotten
-						wantTold(m, a.tracker, a.store)
+						wantNotified(m, a.tracker, a.store)
 					}
 				})
 			})
@@ -595,21 +595,21 @@ func TestStoreHangProtocols(t *testing.T) {
 // One Start at a time has the turn to tell the store, also if another one leaves
 // the line between the two.
 func TestTicketProtocols(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "the turn ends ∥ one leaves the line ∥ one comes"}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "the first one ends ∥ one leaves the line ∥ one comes"}, func(m *mc.M) {
 		ctx := context.Background()
 		tracker, _, _ := stepping(m, cowchangeset.Config[int]{})
-		pass, _ := tracker.Turn(ctx)
+		pass, _ := tracker.Enqueue(ctx)
 		var passed mc.Tally
 		m.Go(func() { passed.Add(1); pass() })
 		m.Go(func() {
 			ended, end := context.WithCancel(ctx)
 			end()
-			if pass, err := tracker.Turn(ended); err == nil {
+			if pass, err := tracker.Enqueue(ended); err == nil {
 				pass()
 			}
 		})
 		m.Go(func() {
-			pass, err := tracker.Turn(ctx)
+			pass, err := tracker.Enqueue(ctx)
 			if err != nil || passed.Value() == 0 {
 				m.Failf("it is its turn beside another: %v", err)
 			}
@@ -648,7 +648,7 @@ func TestStartsThatAreLeft(t *testing.T) {
 					if n := len(a.tracker.IDs()); n != a.started.Value() {
 						m.Failf("%d changesets, and %d Starts have succeeded", n, a.started.Value())
 					}
-					wantTold(m, a.tracker, a.store)
+					wantNotified(m, a.tracker, a.store)
 				})
 			})
 		})
@@ -689,7 +689,7 @@ func TestStartPanicsInTime(t *testing.T) {
 				m.Failf("the next Start: %v", err)
 			}
 		})
-		m.Final(func() { wantTold(m, tracker, store) })
+		m.Final(func() { wantNotified(m, tracker, store) })
 	})
 }
 

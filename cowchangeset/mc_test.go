@@ -69,7 +69,7 @@ func TestTrackerProtocols(t *testing.T) {
 		{"start, seal and current", mc.Config{}, threads{{starts}, {seal}, {current}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			protocol(t, tt.cfg, withOne, modelWithOne, tt.threads, told, entries, size, sealed, seal)
+			protocol(t, tt.cfg, withOne, modelWithOne, tt.threads, notified, entries, size, sealed, seal)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestNewChangesetProtocols(t *testing.T) {
 		{"the sealed channel, and a start", threads{{starts}, {sealed}, {pinned(1)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			protocol(t, mc.Config{}, withNew, modelWithOne, tt.threads, told, entries, size, sealed, seal)
+			protocol(t, mc.Config{}, withNew, modelWithOne, tt.threads, notified, entries, size, sealed, seal)
 		})
 	}
 }

@@ -185,11 +185,11 @@ func (a *actor) next() int { a.entry++; return a.entry }
 func (a *actor) do(o sceneStep) string {
 	ctx, c := context.Background(), a.at(o.slot)
 	receipt := func(r cowchangeset.Receipt, err error) string {
-		return fmt.Sprintf("%s %d %d: %s", r.ChangesetID, r.Ordinal, r.Seq, told(err))
+		return fmt.Sprintf("%s %d %d: %s", r.ChangesetID, r.Ordinal, r.Seq, notified(err))
 	}
 	started := func(c *cowchangeset.Changeset[int], err error) string {
 		if err != nil {
-			return told(err)
+			return notified(err)
 		}
 		a.sets = append(a.sets, c)
 		return fmt.Sprint(c.ID(), " ", c.Ordinal())
@@ -216,7 +216,7 @@ func (a *actor) do(o sceneStep) string {
 		defer cancel()
 		return receipt(a.tracker.RecordBatchContext(ctx, []int{a.next(), a.next()}))
 	case "Flush":
-		return told(a.tracker.Flush(ctx))
+		return notified(a.tracker.Flush(ctx))
 	case "Prune 1":
 		return fmt.Sprint(a.tracker.Prune(1))
 	case "Prune 2":
@@ -255,7 +255,7 @@ func (a *actor) do(o sceneStep) string {
 		return receipt(c.Record(a.next()))
 	case "Seal":
 		f, err := c.Seal(ctx)
-		return fmt.Sprintf("%d: %s", f.Len(), told(err))
+		return fmt.Sprintf("%d: %s", f.Len(), notified(err))
 	case "Apply", "Apply fails", "Apply panics":
 		ran, err := "", error(nil)
 		func() {
@@ -275,7 +275,7 @@ func (a *actor) do(o sceneStep) string {
 				return nil
 			})
 		}()
-		return ran + told(err)
+		return ran + notified(err)
 	case "ApplyEach", "ApplyEach fails":
 		ran := ""
 		err := c.ApplyEach(ctx, func(_ context.Context, seq uint64, e int) error {
@@ -285,9 +285,9 @@ func (a *actor) do(o sceneStep) string {
 			}
 			return nil
 		})
-		return ran + told(err)
+		return ran + notified(err)
 	case "Abort":
-		return told(c.Abort(ctx, fmt.Errorf("because %d", a.next())))
+		return notified(c.Abort(ctx, fmt.Errorf("because %d", a.next())))
 	case "Follow there":
 		f := a.follow()
 		ctx, f.stop = context.WithCancel(ctx)
@@ -373,15 +373,15 @@ func storedText(s saved) string {
 	return fmt.Sprintf("stored %s %d %v sealed %v applied %d reason %v %q\n", s.ID, s.Ordinal, s.Entries, s.Sealed, int64(s.Applied), s.Aborted, s.Reason)
 }
 
-// told returns what an error says to a program.
-func told(err error) string {
+// notified returns what an error says to a program.
+func notified(err error) string {
 	if err == nil {
 		return "ok"
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
 		for _, e := range joined.Unwrap() {
-			all = append(all, told(e))
+			all = append(all, notified(e))
 		}
 		return strings.Join(all, "; ")
 	}
@@ -468,22 +468,22 @@ func (d *double) call(method, id string, do func()) string {
 	return "disk"
 }
 
-// goal is what a caller waits for.
-type goal struct {
+// target is what a caller waits for.
+type target struct {
 	below       int
 	seal, abort bool
 	applied     uint64
 }
 
-func (d *double) due(c *doubleSet) goal {
-	g := goal{below: len(c.entries), seal: c.sealed, abort: c.sealed && c.phase == "aborted"}
+func (d *double) due(c *doubleSet) target {
+	g := target{below: len(c.entries), seal: c.sealed, abort: c.sealed && c.phase == "aborted"}
 	if c.sealed && !d.has("plain") {
 		g.applied = c.cursor
 	}
 	return g
 }
 
-func (c *doubleSet) knows(g goal) bool {
+func (c *doubleSet) knows(g target) bool {
 	return g.below <= c.durable && (!g.seal || c.knowSeal) && (!g.abort || c.knowAbort) && g.applied <= c.knowApplied
 }
 
@@ -532,7 +532,7 @@ func (d *double) request(c *doubleSet) {
 	}
 }
 
-func (d *double) wait(c *doubleSet, g goal, soon bool) string {
+func (d *double) wait(c *doubleSet, g target, soon bool) string {
 	if !d.store() {
 		return "ok"
 	}
@@ -624,7 +624,7 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	if d.async() && !d.has("Async") && len(c.entries) > c.durable {
 		err := ""
 		if d.has("Async to a bound") {
-			if err = d.wait(c, goal{below: len(c.entries)}, soon); err == "ok" {
+			if err = d.wait(c, target{below: len(c.entries)}, soon); err == "ok" {
 				err = ""
 			} else {
 				err = "; " + err
@@ -642,7 +642,7 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	if d.async() {
 		d.request(c)
 	} else {
-		err = d.wait(c, goal{below: len(c.entries)}, soon)
+		err = d.wait(c, target{below: len(c.entries)}, soon)
 	}
 	return fmt.Sprintf("%s %d %d: %s", c.id, c.ordinal, len(c.entries)-n, err)
 }
@@ -697,7 +697,7 @@ func (d *double) do(o sceneStep) string {
 		return d.record(c, "cowchangeset: changeset is sealed", false, 1)
 	case "Seal":
 		c.sealed = true
-		return fmt.Sprintf("%d: %s", len(c.entries), d.wait(c, goal{below: len(c.entries), seal: true}, false))
+		return fmt.Sprintf("%d: %s", len(c.entries), d.wait(c, target{below: len(c.entries), seal: true}, false))
 	case "Abort":
 		return d.abort(c, fmt.Sprintf("because %d", d.next()))
 	case "Follow there":
@@ -709,7 +709,7 @@ func (d *double) do(o sceneStep) string {
 
 func (d *double) apply(c *doubleSet, operation string) string {
 	c.sealed = true
-	err := d.wait(c, goal{below: len(c.entries), seal: true}, false)
+	err := d.wait(c, target{below: len(c.entries), seal: true}, false)
 	switch {
 	case c.phase == "applied":
 		return "cowchangeset: changeset has been applied"

@@ -99,7 +99,7 @@ func TestPruneStopsAtThePending(t *testing.T) {
 }
 
 // A store that is a Pruner is told soon of what the tracker has forgotten, once.
-func TestPrunerIsTold(t *testing.T) {
+func TestPrunerIsNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
 		if calls := prunes(store.memory); calls != nil {

@@ -214,7 +214,7 @@ func TestStoreDeadline(t *testing.T) {
 
 // Whoever stops waiting has been heard: when the call returns that was on, the
 // store is told of the rest.
-func TestStoreIsToldWhenNobodyWaits(t *testing.T) {
+func TestStoreIsNotifiedWhenNobodyWaits(t *testing.T) {
 	for name, leave := range map[string]func(ctx context.Context, tracker *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error{
 		"Seal": func(ctx context.Context, _ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error {
 			_, err := c.Seal(ctx)
@@ -299,8 +299,8 @@ func (*waitedContext) Value(any) any { return nil }
 func TestStoreStartsOfNobody(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a caller leaves before its Start's goroutine runs
 	calls := 0
-	const rounds = 100
-	for range rounds {
+	const attempts = 100
+	for range attempts {
 		synctest.Test(t, func(t *testing.T) {
 			tracker, m := kept(cowchangeset.Config[int]{})
 			if _, err := tracker.Start(&waitedContext{causeContext{Context: t.Context()}}); err == nil {
@@ -314,7 +314,7 @@ func TestStoreStartsOfNobody(t *testing.T) {
 			m.check(t)
 		})
 	}
-	if calls > rounds/10 { // the scheduler may have taken a caller's turn away
-		t.Errorf("%d calls of the store for %d Starts that nobody waits for", calls, rounds)
+	if calls > attempts/10 { // the scheduler may have taken a caller's turn away
+		t.Errorf("%d calls of the store for %d Starts that nobody waits for", calls, attempts)
 	}
 }

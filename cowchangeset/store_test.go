@@ -1006,7 +1006,7 @@ func (c hostileContext) Done() <-chan struct{} {
 
 // What a caller has to tell the store, it is told, also when the caller's context
 // panics, ends its goroutine or stalls while another call is on.
-func TestStoreIsToldInSpiteOfContexts(t *testing.T) {
+func TestStoreIsNotifiedInSpiteOfContexts(t *testing.T) {
 	for name, how := range map[string]func(stalls chan struct{}){
 		"panics": func(chan struct{}) { panic(errDisk) },
 		"exits":  func(chan struct{}) { runtime.Goexit() },

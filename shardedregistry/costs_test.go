@@ -305,18 +305,18 @@ func TestSnapshotMemory(t *testing.T) {
 	first, second := new(blob), new(blob)
 	before, at, registry := weak.Make(first), weak.Make(second), weak.Make(r)
 	mustPut(t, r, "a", first)
-	taker := shardedregistry.Join(r) // needs the first for a while
+	taking := shardedregistry.Join(r) // needs the first for a while
 	mustPut(t, r, "a", second)
 	first, second = nil, nil
 	s := r.Snapshot()
 	mustPut(t, r, "a", new(blob))
-	taker.Leave()
+	taking.Leave()
 	runtime.GC()
 	if before.Value() != nil {
 		t.Error("what was replaced before the cut is kept")
 	}
 	runtime.KeepAlive(r)
-	r, taker = nil, shardedregistry.Taker[string, *blob]{}
+	r, taking = nil, shardedregistry.Taking[string, *blob]{}
 	runtime.GC()
 	if registry.Value() != nil {
 		t.Error("the snapshot keeps the registry")
@@ -339,19 +339,19 @@ func TestUpdateOutlivesSnapshot(t *testing.T) {
 	before := weak.Make(first)
 	mustPut(t, &r, "a", first)
 	first = nil
-	taker := shardedregistry.Join(&r)
+	taking := shardedregistry.Join(&r)
 	runs := 0
 	_, err := r.Update("a", func(*blob) (*blob, error) {
 		if runs++; runs == 1 {
 			mustPut(t, &r, "a", new(blob)) // makes this attempt fail
-			taker.Leave()
+			taking.Leave()
 		}
 		return new(blob), nil
 	})
 	if err != nil || runs != 2 {
 		t.Fatalf("Update = %v after %d runs, want 2", err, runs)
 	}
-	taker = shardedregistry.Taker[string, *blob]{}
+	taking = shardedregistry.Taking[string, *blob]{}
 	runtime.GC()
 	if before.Value() != nil {
 		t.Error("what the first attempt would have replaced is kept")

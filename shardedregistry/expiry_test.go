@@ -480,9 +480,9 @@ func TestExpiryDuringSnapshot(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := shardedregistry.MustNew(c)
 			mustPut(t, r, "k", 1)
-			taker := shardedregistry.Join(r)
+			taking := shardedregistry.Join(r)
 			mustPut(t, r, "dated", 2)
-			if !taker.Collect() {
+			if !taking.Collect() {
 				t.Fatal("not the last cut")
 			}
 			mustPut(t, r, "dated", 3)
@@ -492,7 +492,7 @@ func TestExpiryDuringSnapshot(t *testing.T) {
 				t.Errorf("%s: %d have not expired", name, r.Len())
 			}
 			want := map[string]int{"k": 1, "dated": 2}
-			if got := maps.Collect(taker.Leave().All()); !maps.Equal(got, want) {
+			if got := maps.Collect(taking.Leave().All()); !maps.Equal(got, want) {
 				t.Errorf("%s: the snapshot has %v, want %v", name, got, want)
 			}
 			if n := shardedregistry.Linked(r); n != 0 {
@@ -523,8 +523,8 @@ func TestManyExpire(t *testing.T) {
 				t.Errorf("after %d seconds %d are there, want %d", i+1, got, left)
 			}
 		}
-		if n, room := shardedregistry.Scheduled(r); n != 0 || room > shardedregistry.Schedules*256 {
-			t.Errorf("%d are scheduled, with room for %d", n, room)
+		if n, space := shardedregistry.Scheduled(r); n != 0 || space > shardedregistry.Schedules*256 {
+			t.Errorf("%d are scheduled, with room for %d", n, space)
 		}
 	})
 }
@@ -540,8 +540,8 @@ func TestScheduleIsBounded(t *testing.T) {
 			r.Delete(k)
 		}
 	}
-	if n, room := shardedregistry.Scheduled(r); n != r.Len() || room > 10*shardedregistry.Schedules*50 {
-		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, room)
+	if n, space := shardedregistry.Scheduled(r); n != r.Len() || space > 10*shardedregistry.Schedules*50 {
+		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, space)
 	}
 	for name, clear := range map[string]func(){
 		"DeleteFunc": func() { r.DeleteFunc(func(string, int) bool { return true }) },

@@ -112,30 +112,30 @@ func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) 
 	}
 }
 
-// Taker is a call of Snapshot that can be stopped between its steps.
-type Taker[K comparable, V any] struct{ t *collector[K, V] }
+// Taking is a call of Snapshot that can be stopped between its steps.
+type Taking[K comparable, V any] struct{ t *collector[K, V] }
 
 // Join does the first part of Snapshot, up to and with its first look.
-func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
+func Join[K comparable, V any](r *Registry[K, V]) Taking[K, V] {
 	col := newCollector(r.install())
 	col.collect()
-	return Taker[K, V]{col}
+	return Taking[K, V]{col}
 }
 
 // Collect makes a cut and looks, and reports whether it need not do so again.
-func (t Taker[K, V]) Collect() bool {
+func (t Taking[K, V]) Collect() bool {
 	t.Cut()
 	return t.Look()
 }
 
 // Cut does the first part of Collect.
-func (t Taker[K, V]) Cut() {
+func (t Taking[K, V]) Cut() {
 	t.t.cut = t.t.root.updateClock(func(s snapshotClock) snapshotClock { return s.advanced(t.t.cut) }).time
 	t.t.next, t.t.unsure = 0, false
 }
 
 // Look does the rest of Collect.
-func (t Taker[K, V]) Look() (sure bool) {
+func (t Taking[K, V]) Look() (sure bool) {
 	t.t.walk()
 	t.t.observe()
 	return !t.t.unsure
@@ -145,7 +145,7 @@ func (t Taker[K, V]) Look() (sure bool) {
 func Snapshotting[K comparable, V any](r *Registry[K, V]) bool { return r.install().snapshotting() }
 
 // Found returns the snapshot without leaving.
-func (t Taker[K, V]) Found() *Snapshot[K, V] {
+func (t Taking[K, V]) Found() *Snapshot[K, V] {
 	s, col := new(Snapshot[K, V]), *t.t
 	col.keys.keys, col.heads = slices.Clone(col.keys.keys), slices.Clone(col.heads) // fill changes them
 	col.fill(&s.contents)
@@ -153,7 +153,7 @@ func (t Taker[K, V]) Found() *Snapshot[K, V] {
 }
 
 // Leave does the rest of Snapshot.
-func (t Taker[K, V]) Leave() *Snapshot[K, V] {
+func (t Taking[K, V]) Leave() *Snapshot[K, V] {
 	s := new(Snapshot[K, V])
 	t.t.finish(&s.contents)
 	return s
@@ -474,7 +474,7 @@ func Claim[K comparable, V any](r *Registry[K, V], key K) {
 
 // Scheduled returns the number of cells that timers will look at, and for how many the
 // schedules have room. It panics if a cell is not in its place.
-func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
+func Scheduled[K comparable, V any](r *Registry[K, V]) (n, space int) {
 	x := r.install().expiry
 	for i := range x.schedules {
 		s := &x.schedules[i]
@@ -484,10 +484,10 @@ func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
 				panic("a cell is not in its place")
 			}
 		}
-		n, room = n+len(s.heap), room+cap(s.heap)
+		n, space = n+len(s.heap), space+cap(s.heap)
 		s.mu.Unlock()
 	}
-	return n, room
+	return n, space
 }
 
 // Overlooked returns the keys whose deadline is before the time at which a timer looks at
@@ -690,8 +690,8 @@ func (s TopicSet) With(loop int, filters ...Filter[string]) (with TopicSet, with
 	}
 }
 
-// Told returns the loops that are told of key, some perhaps twice.
-func (s TopicSet) Told(key string) (loops []int) {
+// Notified returns the loops that are told of key, some perhaps twice.
+func (s TopicSet) Notified(key string) (loops []int) {
 	s.set.each(s.rt.rehashed(key), func(w *watcher[string, int]) { loops = append(loops, s.loops[w]) })
 	return loops
 }
@@ -738,9 +738,9 @@ func (s TopicSet) Mistaken(keys func(i int) string, n int) (mistaken int) {
 	return mistaken
 }
 
-// RulesOut returns a function that reports whether the bitmap rules out the prefixes of a
+// Excludes returns a function that reports whether the bitmap rules out the prefixes of a
 // key, beside loops over some prefixes.
-func RulesOut(prefixes ...string) func(key string) bool {
+func Excludes(prefixes ...string) func(key string) bool {
 	s := NewTopicSet(nil)
 	for i, prefix := range prefixes {
 		s, _ = s.With(i, Prefix(prefix))

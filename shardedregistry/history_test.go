@@ -390,11 +390,11 @@ func TestListThenWatch(t *testing.T) {
 	}
 	wantSince(t, r, state.Revision(), "1: b=1@1", "2: a=2@2", "3: c=1@1") // a is repeated
 
-	taker := shardedregistry.Join(r)
+	taking := shardedregistry.Join(r)
 	mustPut(t, r, "a", 3)
-	taker.Collect()
+	taking.Collect()
 	mustPut(t, r, "a", 4)
-	s := taker.Leave()
+	s := taking.Leave()
 	if v, _ := s.Get("a"); v != 3 {
 		t.Errorf("the snapshot has %d", v)
 	}

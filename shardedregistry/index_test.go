@@ -275,14 +275,14 @@ func TestIndexKeysAreShared(t *testing.T) {
 	if !same("a", "b") || !same("b", "a", "b") || same("a") || !same("a") || same() {
 		t.Error("index keys are shared where they differ, or are not where they agree")
 	}
-	taker := shardedregistry.Join(r)
+	taking := shardedregistry.Join(r)
 	if !same() || same("a") || !same("a") {
 		t.Error("likewise in dated records")
 	}
 	if n := shardedregistry.Kept(r); n != 1 {
 		t.Errorf("%d records are kept for a snapshot, want what the key held at its cut", n)
 	}
-	taker.Leave()
+	taking.Leave()
 	if !same("a") {
 		t.Error("likewise after dated records")
 	}
@@ -416,9 +416,9 @@ func TestUniqueValueIsFreed(t *testing.T) {
 		holding := task{Owner: "ann", Email: "x"}
 		mustPut(t, r, "a", holding)
 		if taking {
-			taker := shardedregistry.Join(r)
+			taking := shardedregistry.Join(r)
 			defer func() {
-				if got := found(t, taker.Leave().Entries()); got != "a" {
+				if got := found(t, taking.Leave().Entries()); got != "a" {
 					t.Errorf("the snapshot contains %q", got)
 				}
 			}()

@@ -230,7 +230,7 @@ func TestIndexSnapshotProtocols(t *testing.T) {
 					c.Do(r)
 				}
 				registry := r.(*shardedregistry.Registry[string, int])
-				return &joined{Registry: registry, taker: shardedregistry.Join(registry)}
+				return &joined{Registry: registry, taking: shardedregistry.Join(registry)}
 			}
 			model := func() registry {
 				r := tt.model()

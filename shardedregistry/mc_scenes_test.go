@@ -138,8 +138,8 @@ type stage struct {
 	playing int // players that are at work
 	waiting []waiting
 
-	taker shardedregistry.Taker[string, int] // of the snapshot that is kept
-	kept  string                             // what that must have
+	taking shardedregistry.Taking[string, int] // of the snapshot that is kept
+	kept   string                              // what that must have
 
 	snapshots bool // one is being taken while others play
 	left      int  // old records and dead cells, when all is over
@@ -534,11 +534,11 @@ func (w *stage) open() {
 		w.before.Delete("f")
 	}
 	if w.scene.Has("Snapshot kept", "Snapshot in progress") {
-		w.taker = shardedregistry.Join(w.r)
+		w.taking = shardedregistry.Join(w.r)
 		w.kept = w.showAll(slices.Collect(w.before.Entries()))
 	}
 	if w.scene.Has("Snapshot kept") {
-		for !w.taker.Collect() {
+		for !w.taking.Collect() {
 		}
 	}
 }
@@ -560,9 +560,9 @@ func (w *stage) attend() {
 		p := w.enlist()
 		begin := p.now(false)
 		w.launch(func() {
-			for !w.taker.Collect() {
+			for !w.taking.Collect() {
 			}
-			p.sawSnapshot(begin, w.taker.Leave())
+			p.sawSnapshot(begin, w.taking.Leave())
 		})
 	}
 	w.attendLoop()
@@ -1241,23 +1241,23 @@ func (l *attended) sees(e model.Event) (more bool) {
 
 // knows reports whether the loop knows what a key holds.
 func (l *attended) knows(k string, now model.Entry, ok bool) bool {
-	last, told := l.view[k]
+	last, notified := l.view[k]
 	if !ok {
-		return !told || last.Deleted
+		return !notified || last.Deleted
 	}
-	return told && !last.Deleted && last.Version == now.Version && last.Value == now.Value
+	return notified && !last.Deleted && last.Version == now.Version && last.Value == now.Value
 }
 
 func (l *attended) takes(e model.Event) {
-	last, told := l.view[e.Key]
+	last, notified := l.view[e.Key]
 	switch {
 	case !slices.Contains(l.accepts, e.Key):
 		l.failf("a loop is told of %v", e)
-	case told && e.Version <= last.Version:
+	case notified && e.Version <= last.Version:
 		l.failf("a loop is told of %v after %v", e, last)
-	case l.strict && told && !last.Deleted && e.Version != last.Version+1:
+	case l.strict && notified && !last.Deleted && e.Version != last.Version+1:
 		l.failf("a feed has %v after %v", e, last)
-	case l.shown && e.Deleted && (!told || last.Deleted):
+	case l.shown && e.Deleted && (!notified || last.Deleted):
 		l.failf("a loop is told of %v, and has not shown the key", e)
 	}
 	l.view[e.Key] = e
@@ -1362,20 +1362,20 @@ func (p *player) ends(l *sceneLoop, there []model.Entry) {
 	case !l.feeds:
 		l.watcher.Leave()
 	}
-	told := [2][]model.Event{}
+	notified := [2][]model.Event{}
 	for _, e := range l.events {
 		i := slices.Index(sceneKeys[:], e.Key)
-		if n := len(told[i]); n > 0 && e.Version <= told[i][n-1].Version || !slices.Contains(l.accepts, e.Key) {
+		if n := len(notified[i]); n > 0 && e.Version <= notified[i][n-1].Version || !slices.Contains(l.accepts, e.Key) {
 			p.failf("a loop is told of %v", l.events)
 		}
-		told[i] = append(told[i], e)
+		notified[i] = append(notified[i], e)
 	}
 	if l.lost {
 		return
 	}
 	p.saw("a loop ends", p.now(false), results(l.events), 0, []part{{do: func(w *world) bool {
 		for i, k := range sceneKeys {
-			n, changes, since := len(told[i]), w.changes[i], w.began[l.mine][i]
+			n, changes, since := len(notified[i]), w.changes[i], w.began[l.mine][i]
 			switch {
 			case !slices.Contains(l.accepts, k):
 			case !l.feeds && n == 0:
@@ -1383,14 +1383,14 @@ func (p *player) ends(l *sceneLoop, there []model.Entry) {
 					return false
 				}
 			case !l.feeds:
-				if last, _ := w.Last(k); p.show(last) != p.show(told[i][n-1]) {
+				if last, _ := w.Last(k); p.show(last) != p.show(notified[i][n-1]) {
 					return false
 				}
 			default: // each change since it began, and perhaps some whose calls had not returned
 				if n > len(changes) || n < len(changes)-since {
 					return false
 				}
-				for j, e := range told[i] {
+				for j, e := range notified[i] {
 					if p.show(changes[len(changes)-n+j]) != p.show(e) {
 						return false
 					}
@@ -1449,12 +1449,12 @@ func (p *player) feedsFromTheBeginning() {
 		if p.scene.Has("History 2") {
 			want = min(total, 2-others)
 		}
-		told := [2][]model.Event{}
+		notified := [2][]model.Event{}
 		for _, e := range all {
 			i := slices.Index(sceneKeys[:], e.Key)
-			told[i] = append(told[i], e)
+			notified[i] = append(notified[i], e)
 		}
-		for i, events := range told {
+		for i, events := range notified {
 			changes := w.changes[i]
 			if len(events) > len(changes) {
 				return false
@@ -1479,11 +1479,11 @@ func (w *stage) over() {
 		shardedregistry.ExpireAll(w.r)
 	}
 	if w.scene.Has("Snapshot kept") {
-		found := ordered(slices.Collect(w.taker.Found().Entries()))
+		found := ordered(slices.Collect(w.taking.Found().Entries()))
 		if got := w.showAll(found); got != w.kept {
 			w.failf("the snapshot that is kept has %s, and had %s", got, w.kept)
 		}
-		w.taker.Leave()
+		w.taking.Leave()
 	}
 	p.expires()
 	var there []model.Entry

@@ -33,15 +33,15 @@ type collector interface {
 // joined is a registry of which a snapshot is being taken.
 type joined struct {
 	*shardedregistry.Registry[string, int]
-	taker shardedregistry.Taker[string, int]
-	ref   shardedregistry.Ref[string, int] // of the key a, or none
+	taking shardedregistry.Taking[string, int]
+	ref    shardedregistry.Ref[string, int] // of the key a, or none
 }
 
 // Snapshot goes on up to where the snapshot is known.
 func (j *joined) Snapshot() *shardedregistry.Snapshot[string, int] {
-	for !j.taker.Collect() {
+	for !j.taking.Collect() {
 	}
-	return j.taker.Found()
+	return j.taking.Found()
 }
 
 // snapshot is what a snapshot contains, by key, or that its parts disagree.
@@ -90,7 +90,7 @@ var both7 = []call{put(7), other(put(7))}
 // begin makes a snapshot join.
 var begin = call{Name: "Join", Do: func(r registry) any {
 	if j, ok := r.(*joined); ok {
-		j.taker = shardedregistry.Join(j.Registry)
+		j.taking = shardedregistry.Join(j.Registry)
 	}
 	return nil
 }}
@@ -98,7 +98,7 @@ var begin = call{Name: "Join", Do: func(r registry) any {
 // finish ends a snapshot that has joined.
 var finish = call{Name: "Leave", Do: func(r registry) any {
 	if r, ok := r.(*joined); ok {
-		r.taker.Leave()
+		r.taking.Leave()
 	}
 	return nil
 }}
@@ -182,8 +182,8 @@ func TestSnapshotBoundedProtocols(t *testing.T) {
 		{"re-created by who knew of none", both7, threads{{remove, create(5)}, {other(put(2)), get}, {snapshot}}},
 		{"seen", with7, threads{{put(1)}, {get, other(put(2))}, {snapshot}}},
 		{"peeked at", with7, threads{{put(1)}, {peek, other(put(2))}, {snapshot}}},
-		{"two takers", with7, threads{{put(1)}, {snapshot}, {snapshot}}},
-		{"two takers of what is re-created", with7, threads{{remove, create(5)}, {snapshot}, {snapshot}}},
+		{"two snapshots", with7, threads{{put(1)}, {snapshot}, {snapshot}}},
+		{"two snapshots of what is re-created", with7, threads{{remove, create(5)}, {snapshot}, {snapshot}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fresh := twoKeys(tt.first)
@@ -226,7 +226,7 @@ func TestSnapshotCutProtocols(t *testing.T) {
 			fresh := twoKeys(tt.first)
 			snapshotProtocol(t, mc.Config{}, func() registry {
 				r := fresh()
-				return &joined{Registry: r, taker: shardedregistry.Join(r)}
+				return &joined{Registry: r, taking: shardedregistry.Join(r)}
 			}, tt.first, tt.threads, finish, traces)
 		})
 	}
@@ -252,7 +252,7 @@ func TestSnapshotLeaveProtocols(t *testing.T) {
 			fresh := twoKeys(tt.first)
 			snapshotProtocol(t, tt.cfg, func() registry {
 				r := fresh()
-				j := &joined{Registry: r, taker: shardedregistry.Join(r)}
+				j := &joined{Registry: r, taking: shardedregistry.Join(r)}
 				j.Snapshot()
 				for _, c := range tt.known {
 					c.Do(j)
@@ -278,7 +278,7 @@ func TestDatesProtocols(t *testing.T) {
 			cfg := mc.Config{Operations: mc.Listed(tt.threads, func(c call) string { return c.Name }) + " ∥ look"}
 			mc.Check(t, cfg, func(m *mc.M) {
 				r := twoKeys(tt.first)()
-				taker := shardedregistry.Join(r)
+				taking := shardedregistry.Join(r)
 				for _, calls := range tt.threads {
 					m.Go(func() {
 						for _, c := range calls {
@@ -292,7 +292,7 @@ func TestDatesProtocols(t *testing.T) {
 					}
 				})
 				m.Final(func() {
-					if taker.Leave(); shardedregistry.Kept(r) != 0 {
+					if taking.Leave(); shardedregistry.Kept(r) != 0 {
 						m.Failf("%d old records are kept", shardedregistry.Kept(r))
 					}
 				})
@@ -324,9 +324,9 @@ func TestSnapshotOfAllShapes(t *testing.T) {
 		name   string
 		config shardedregistry.Config[string, int]
 	}{
-		{"terms", shardedregistry.Config[string, int]{Indexes: digit}},
+		{"tags", shardedregistry.Config[string, int]{Indexes: digit}},
 		{"links", shardedregistry.Config[string, int]{History: 1024}},
-		{"terms and links", shardedregistry.Config[string, int]{Indexes: digit, History: 1024}},
+		{"tags and links", shardedregistry.Config[string, int]{Indexes: digit, History: 1024}},
 	} {
 		for _, tt := range []struct {
 			name    string
@@ -342,7 +342,7 @@ func TestSnapshotOfAllShapes(t *testing.T) {
 					for _, c := range tt.first {
 						c.Do(r)
 					}
-					return &joined{Registry: r, taker: shardedregistry.Join(r)}
+					return &joined{Registry: r, taking: shardedregistry.Join(r)}
 				}, tt.first, tt.threads, finish, traces)
 			})
 		}

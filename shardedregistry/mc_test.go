@@ -911,7 +911,7 @@ func TestRefSnapshotProtocols(t *testing.T) {
 				r := fresh()
 				ref := r.Ref("a")
 				ref.Get()
-				return &joined{Registry: r, taker: shardedregistry.Join(r), ref: ref}
+				return &joined{Registry: r, taking: shardedregistry.Join(r), ref: ref}
 			}, tt.first, tt.threads, finish, traces)
 		})
 	}

@@ -255,9 +255,9 @@ func TestTransactGivenUpBesideAHelper(t *testing.T) {
 	})
 }
 
-// told fails the execution unless what was seen of each key ends with what the key holds,
+// notified fails the execution unless what was seen of each key ends with what the key holds,
 // and the versions of each key increase, by one if every change is seen.
-func told(m *mc.M, r *names1, seen []news, every bool) {
+func notified(m *mc.M, r *names1, seen []news, every bool) {
 	last := map[string]news{}
 	for _, e := range seen {
 		before, known := last[e.Key]
@@ -278,7 +278,7 @@ func told(m *mc.M, r *names1, seen []news, every bool) {
 	}
 }
 
-var transactTold = []struct {
+var transactNotified = []struct {
 	name    string
 	first   []call
 	threads threads
@@ -296,7 +296,7 @@ var transactTold = []struct {
 
 // A loop that watches sees how all keys end, whatever transactions come between.
 func TestTransactWatched(t *testing.T) {
-	for _, tt := range transactTold {
+	for _, tt := range transactNotified {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := bounded
 			cfg.Operations = operations(tt.threads, "Watch")
@@ -309,7 +309,7 @@ func TestTransactWatched(t *testing.T) {
 					doing(m, r, calls)
 				}
 				m.Final(func() {
-					told(m, r, append(seen, w.Drain()...), false)
+					notified(m, r, append(seen, w.Drain()...), false)
 					w.Leave()
 					clean(m, r)
 				})
@@ -320,7 +320,7 @@ func TestTransactWatched(t *testing.T) {
 
 // WatchFrom yields every change of each key in order.
 func TestTransactRemembered(t *testing.T) {
-	for _, tt := range transactTold {
+	for _, tt := range transactNotified {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := bounded
 			if len(tt.threads) > 2 {
@@ -340,7 +340,7 @@ func TestTransactRemembered(t *testing.T) {
 					if lost {
 						m.Failf("changes are lost")
 					}
-					told(m, r, append(seen, rest...), true)
+					notified(m, r, append(seen, rest...), true)
 					clean(m, r)
 				})
 			})
@@ -364,7 +364,7 @@ func TestTransactOverADeletionBesideClear(t *testing.T) {
 			if b, ok := r.Lookup("b"); ok && b.Version <= 3 {
 				m.Failf("b has version %d again", b.Version)
 			}
-			told(m, r, append(seen, w.Drain()...), false)
+			notified(m, r, append(seen, w.Drain()...), false)
 			w.Leave()
 			clean(m, r)
 		})

@@ -381,14 +381,14 @@ func TestWatchAndSnapshot(t *testing.T) {
 			cfg.Operations = operations(tt.threads, "leave", "Watch")
 			mc.Check(t, cfg, func(m *mc.M) {
 				r := twoKeys(with7)()
-				taker := shardedregistry.Join(r)
+				taking := shardedregistry.Join(r)
 				put(8).Do(r)
-				taker.Collect() // needs what the key holds now
+				taking.Collect() // needs what the key holds now
 				w := shardedregistry.Subscribe(r)
 				for _, calls := range tt.threads {
 					doing(m, r, calls)
 				}
-				m.Go(func() { taker.Leave() })
+				m.Go(func() { taking.Leave() })
 				m.Go(func() { follow(m, w, tt.until) })
 				m.Final(func() {
 					if clean(m, r); shardedregistry.Kept(r) != 0 {
@@ -496,16 +496,16 @@ func TestSnapshotLooksNoMoreThanItMust(t *testing.T) {
 		t.Run(operations, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
 				r := twoKeys(both7)()
-				taker := shardedregistry.Join(r)
+				taking := shardedregistry.Join(r)
 				m.Go(func() {
-					if !taker.Collect() {
+					if !taking.Collect() {
 						m.Failf("a change that knew of the snapshot makes it look again")
 					}
 				})
 				for _, calls := range threads {
 					doing(m, r, calls)
 				}
-				m.Final(func() { taker.Leave() })
+				m.Final(func() { taking.Leave() })
 			})
 		})
 	}
@@ -614,10 +614,10 @@ func TestWatchFilterCosts(t *testing.T) {
 		own := shardedregistry.SubscribeFiltered(r, shardedregistry.Prefix("a"))
 		r.Put("a", 1)
 		own.Drain()
-		told := without
-		told.Loads, told.RMWs, told.TableReads = told.Loads+5, told.RMWs+2, told.TableReads+1
-		if got := put(); got != told {
-			t.Errorf("a Put of which a loop is told costs %v, want %v", got, told)
+		notified := without
+		notified.Loads, notified.RMWs, notified.TableReads = notified.Loads+5, notified.RMWs+2, notified.TableReads+1
+		if got := put(); got != notified {
+			t.Errorf("a Put of which a loop is told costs %v, want %v", got, notified)
 		}
 		own.Leave()
 		for _, w := range all {

@@ -122,8 +122,8 @@ func TestRefKeepsNoValue(t *testing.T) {
 			ref.Get()
 			leave := func() {}
 			if during {
-				taker := shardedregistry.Join(&r)
-				leave = func() { taker.Leave() }
+				taking := shardedregistry.Join(&r)
+				leave = func() { taking.Leave() }
 			}
 			r.Delete("a")
 			if leave(); !shardedregistry.Remembers(ref) {

@@ -212,7 +212,7 @@ func TestSnapshotWithin(t *testing.T) {
 func TestSnapshotOfFailures(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	mustPut(t, &r, "a", 1)
-	taker := shardedregistry.Join(&r)
+	taking := shardedregistry.Join(&r)
 	for _, end := range []func(){func() { panic(errTest) }, runtime.Goexit, func() {}} {
 		for _, k := range []string{"a", "b"} {
 			left(t, func() {
@@ -220,10 +220,10 @@ func TestSnapshotOfFailures(t *testing.T) {
 			})
 		}
 	}
-	if !taker.Collect() {
+	if !taking.Collect() {
 		t.Fatal("a second look was not enough")
 	}
-	wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
+	wantSnapshot(t, taking.Leave(), map[string]int{"a": 1})
 }
 
 // A collector that stalls delays nobody, and keeps of each key no more than one
@@ -236,10 +236,10 @@ func TestCollectorStalls(t *testing.T) {
 		want[key(i)] = i
 		mustPut(t, r, key(i), i)
 	}
-	taker := shardedregistry.Join(r)
+	taking := shardedregistry.Join(r)
 	mustPut(t, r, key(0), 1000)
 	want[key(0)] = 1000
-	if !taker.Collect() {
+	if !taking.Collect() {
 		t.Fatal("a second look was not enough")
 	}
 	within(t, func() {
@@ -271,7 +271,7 @@ func TestCollectorStalls(t *testing.T) {
 	for k := range r.All() {
 		t.Errorf("All yields %s, which was deleted", k)
 	}
-	wantSnapshot(t, taker.Leave(), want)
+	wantSnapshot(t, taking.Leave(), want)
 	if n := shardedregistry.Linked(r) + shardedregistry.Kept(r); n != 0 {
 		t.Errorf("%d cells or records are left", n)
 	}
@@ -293,14 +293,14 @@ func TestWriterStalls(t *testing.T) {
 	} {
 		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
 		mustPut(t, r, "a", 1)
-		taker := shardedregistry.Join(r)
+		taking := shardedregistry.Join(r)
 		rest := shardedregistry.Stored(r, "a", 2)
 		if v := see(r); v != 2 {
 			t.Errorf("%s sees %d, want 2", name, v)
 		}
 		mustPut(t, r, "b", 3)
-		taker.Collect()
-		s := taker.Leave()
+		taking.Collect()
+		s := taking.Leave()
 		wantSnapshot(t, s, map[string]int{"a": 2, "b": 3})
 		rest()
 		if n := shardedregistry.Kept(r); n != 0 {
@@ -315,16 +315,16 @@ func TestSnapshotVersions(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
 	var last shardedregistry.Version
 	for round := range 30 {
-		taker := shardedregistry.Join(r)
+		taking := shardedregistry.Join(r)
 		if round%3 == 0 {
-			taker.Collect()
+			taking.Collect()
 		}
 		v, err := r.Create("a", round)
 		if err != nil || v <= last {
 			t.Fatalf("Create = %d, %v after version %d", v, err, last)
 		}
 		if round%3 == 1 {
-			taker.Collect()
+			taking.Collect()
 		}
 		if e, ok := r.Snapshot().Lookup("a"); !ok || e.Version != v {
 			t.Fatalf("the snapshot has %v, want version %d", e, v)
@@ -334,8 +334,8 @@ func TestSnapshotVersions(t *testing.T) {
 			t.Fatalf("Delete returned version %d, want %d", e.Version, v)
 		}
 		if round%3 == 2 {
-			taker.Collect()
+			taking.Collect()
 		}
-		taker.Leave()
+		taking.Leave()
 	}
 }

@@ -173,14 +173,14 @@ func TestWatcherDatesWhatItYields(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	mustPut(t, &r, "a", 1)
 	w := shardedregistry.Subscribe(&r)
-	taker := shardedregistry.Join(&r)
+	taking := shardedregistry.Join(&r)
 	rest := shardedregistry.Stored(&r, "a", 2)
 	shardedregistry.Changed(&r, "a") // by another teller
 	if got := w.Drain(); len(got) != 1 || got[0].Value != 2 || !shardedregistry.IsDated(&r, "a") {
 		t.Errorf("%v is yielded, dated: %v", got, shardedregistry.IsDated(&r, "a"))
 	}
 	rest()
-	taker.Leave()
+	taking.Leave()
 	w.Leave()
 }
 
@@ -200,36 +200,36 @@ func TestWritersDateWhatTheyStore(t *testing.T) {
 		for name, verb := range verbs {
 			r := shardedregistry.MustNew(settings)
 			version := mustPut(t, r, "a", 1)
-			taker := shardedregistry.Join(r)
+			taking := shardedregistry.Join(r)
 			if err := verb(r, "a", version); err != nil {
 				t.Fatal(name, ": ", err)
 			}
-			if !taker.Collect() {
+			if !taking.Collect() {
 				t.Errorf("%s has stored what is not dated", name)
 			}
-			wantSnapshot(t, taker.Leave(), maps.Collect(r.All()))
+			wantSnapshot(t, taking.Leave(), maps.Collect(r.All()))
 
 			r = shardedregistry.MustNew(settings)
 			version = mustPut(t, r, "a", 1)
-			taker = shardedregistry.Join(r)
-			taker.Cut()
+			taking = shardedregistry.Join(r)
+			taking.Cut()
 			if err := verb(r, "a", version); err != nil {
 				t.Fatal(name, ": ", err)
 			}
-			if !taker.Look() {
+			if !taking.Look() {
 				t.Errorf("%s has stored what is not dated, after the cut", name)
 			}
-			wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
+			wantSnapshot(t, taking.Leave(), map[string]int{"a": 1})
 		}
 		for name, create := range creations {
 			r := shardedregistry.MustNew(settings)
-			taker := shardedregistry.Join(r)
-			taker.Cut()
+			taking := shardedregistry.Join(r)
+			taking.Cut()
 			create(r, "a")
-			if !taker.Look() {
+			if !taking.Look() {
 				t.Errorf("%s has stored what is not dated", name)
 			}
-			wantSnapshot(t, taker.Leave(), nil)
+			wantSnapshot(t, taking.Leave(), nil)
 		}
 	}
 }
@@ -248,14 +248,14 @@ func TestCreatorsAskAfterTheirFunction(t *testing.T) {
 		},
 	} {
 		var (
-			r     shardedregistry.Registry[string, int]
-			taker shardedregistry.Taker[string, int]
+			r      shardedregistry.Registry[string, int]
+			taking shardedregistry.Taking[string, int]
 		)
-		create(&r, func() { taker = shardedregistry.Join(&r) })
-		if !taker.Collect() {
+		create(&r, func() { taking = shardedregistry.Join(&r) })
+		if !taking.Collect() {
 			t.Errorf("%s has stored what is not dated", name)
 		}
-		wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
+		wantSnapshot(t, taking.Leave(), map[string]int{"a": 1})
 	}
 }
 
@@ -273,17 +273,17 @@ func TestWriterAskedBeforeTheJoin(t *testing.T) {
 		mustPut(t, r, "a", 1)
 		mustPut(t, r, "b", 1)
 		store := shardedregistry.Drafted(r, "a", 2)
-		taker := shardedregistry.Join(r)
-		taker.Cut()
+		taking := shardedregistry.Join(r)
+		taking.Cut()
 		store()()
 		more(r)
-		if taker.Look() {
+		if taking.Look() {
 			t.Errorf("%s: the collector is sure of what was stored after its cut", name)
 		}
-		if !taker.Collect() {
+		if !taking.Collect() {
 			t.Errorf("%s: a second cut was not enough", name)
 		}
-		wantSnapshot(t, taker.Leave(), maps.Collect(r.All()))
+		wantSnapshot(t, taking.Leave(), maps.Collect(r.All()))
 		if n := shardedregistry.Kept(r); n != 0 {
 			t.Errorf("%s: %d records are kept", name, n)
 		}
@@ -297,19 +297,19 @@ func TestDeleterAskedBeforeTheJoin(t *testing.T) {
 		r := shardedregistry.MustNew(config{Shards: 1})
 		mustPut(t, r, "a", 1)
 		kill := shardedregistry.DraftKill(r, "a")
-		taker := shardedregistry.Join(r)
-		taker.Cut()
+		taking := shardedregistry.Join(r)
+		taking.Cut()
 		kill()()
 		if again {
 			mustPut(t, r, "a", 2)
 		}
-		if taker.Look() {
+		if taking.Look() {
 			t.Errorf("created again: %v: the collector is sure of what was deleted after its cut", again)
 		}
-		if !taker.Collect() {
+		if !taking.Collect() {
 			t.Errorf("created again: %v: a second cut was not enough", again)
 		}
-		wantSnapshot(t, taker.Leave(), maps.Collect(r.All()))
+		wantSnapshot(t, taking.Leave(), maps.Collect(r.All()))
 		if n := shardedregistry.Linked(r); n != r.Len() {
 			t.Errorf("%d cells are left", n)
 		}
@@ -328,17 +328,17 @@ func TestTransactOverAStalledDeletion(t *testing.T) {
 			mustPut(t, r, "a", 1)
 			w.Drain()
 		}
-		taker := shardedregistry.Join(r)
-		taker.Cut()
+		taking := shardedregistry.Join(r)
+		taking.Cut()
 		rest := shardedregistry.Kill(r, "a")
 		if err := r.Transact(func(tx *shardedregistry.Tx[string, int]) error { return tx.Put("a", 2) }); err != nil {
 			t.Fatal(err)
 		}
 		rest()
-		if !taker.Look() {
+		if !taking.Look() {
 			t.Error("the collector is not sure")
 		}
-		wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
+		wantSnapshot(t, taking.Leave(), map[string]int{"a": 1})
 		wantValue(t, r, "a", 2)
 		if watched {
 			if got := w.Drain(); len(got) == 0 || got[len(got)-1].Value != 2 {
@@ -364,14 +364,14 @@ func TestSnapshotsLeaveNothing(t *testing.T) {
 			gone = append(gone, weak.Make(value))
 		}
 	}
-	taker := shardedregistry.Join(&r)
+	taking := shardedregistry.Join(&r)
 	for i := range 64 {
 		if i%2 == 0 {
 			r.Delete(key(i))
 		}
 	}
-	taker.Collect()
-	s := taker.Leave()
+	taking.Collect()
+	s := taking.Leave()
 	if shardedregistry.Snapshotting(&r) {
 		t.Error("writers are told of a snapshot that has been taken")
 	}
@@ -503,16 +503,16 @@ func TestCommittedBeforeWhatFollows(t *testing.T) {
 		r := shardedregistry.MustNew(config{Shards: 1})
 		mustPut(t, r, "a", 1)
 		mustPut(t, r, "b", 1)
-		taker := shardedregistry.Join(r)
+		taking := shardedregistry.Join(r)
 		rest := shardedregistry.Committed(r, "a", "b", 2)
 		follow(r)
-		taker.Cut()
-		if !taker.Look() {
+		taking.Cut()
+		if !taking.Look() {
 			t.Errorf("%s: the collector is not sure", name)
 		}
-		found := maps.Collect(taker.Found().All())
+		found := maps.Collect(taking.Found().All())
 		rest()
-		taker.Leave()
+		taking.Leave()
 		if want := maps.Collect(r.All()); !maps.Equal(found, want) {
 			t.Errorf("%s: the snapshot has %v, want %v", name, found, want)
 		}

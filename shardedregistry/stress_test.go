@@ -685,7 +685,7 @@ func TestStressWatchFrom(t *testing.T) {
 // Every snapshot shows an instant between two changes, no goroutine's snapshots
 // go back, and what they showed once stays what they show.
 func TestStressSnapshot(t *testing.T) {
-	const pairs, takers = 2, 2
+	const pairs, takings = 2, 2
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 8})
 	for p := range pairs {
 		mustPut(t, r, fmt.Sprint("first ", p), 0)
@@ -693,7 +693,7 @@ func TestStressSnapshot(t *testing.T) {
 	}
 	n := iterations(1500)
 	var over atomic.Int32
-	hammer(t, pairs+takers, func(worker int) {
+	hammer(t, pairs+takings, func(worker int) {
 		if worker < pairs {
 			defer over.Add(1)
 			first, second := fmt.Sprint("first ", worker), fmt.Sprint("second ", worker)

@@ -426,7 +426,7 @@ func TestComputeLeaves(t *testing.T) {
 
 // What Compute changes, and nothing else, is yielded by WatchFrom, found by an index,
 // and in snapshots from then on.
-func TestComputeIsToldOf(t *testing.T) {
+func TestComputeNotifies(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
 		History: 64,
 		Indexes: map[string]func(string, int) []string{"parity": func(_ string, v int) []string { return []string{key(v % 2)} }},

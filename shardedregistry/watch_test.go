@@ -854,7 +854,7 @@ func TestTopicsAreAMap(t *testing.T) {
 			t.Helper()
 			for range 20 {
 				key := names()
-				got := set.Told(key)
+				got := set.Notified(key)
 				slices.Sort(got)
 				got = slices.Compact(got)
 				var want []int
@@ -955,7 +955,7 @@ func TestTopicsShape(t *testing.T) {
 	if n := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000); n > 800 {
 		t.Errorf("when most have left, the bitmap does not rule out %d of 10000", n)
 	}
-	if got := set.Told(watched(19_995)); !slices.Equal(got, []int{19_995}) {
+	if got := set.Notified(watched(19_995)); !slices.Equal(got, []int{19_995}) {
 		t.Errorf("of a key are told %v", got)
 	}
 }
@@ -966,9 +966,9 @@ func TestTopicsOfPrefixesShape(t *testing.T) {
 	for i := range 1000 {
 		prefixes = append(prefixes, fmt.Sprintf("plans/%04d/", i))
 	}
-	rulesOut, mistaken := shardedregistry.RulesOut(prefixes...), 0
+	excludes, mistaken := shardedregistry.Excludes(prefixes...), 0
 	for i := 1000; i < 10_000; i++ {
-		if !rulesOut(fmt.Sprintf("plans/%04d/key", i)) {
+		if !excludes(fmt.Sprintf("plans/%04d/key", i)) {
 			mistaken++
 		}
 	}
@@ -989,11 +989,11 @@ func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
 	}
 	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300} {
 		prefix := text(n)
-		rulesOut := shardedregistry.RulesOut(prefix)
+		excludes := shardedregistry.Excludes(prefix)
 		for _, before := range []int{0, 1, 3} {
 			for _, rest := range []int{0, 1, 9} {
 				all := text(before) + prefix + text(rest)
-				if rulesOut(all[before:]) {
+				if excludes(all[before:]) {
 					t.Errorf("a key with %d bytes more than a prefix of %d is ruled out", rest, n)
 				}
 			}
@@ -1079,14 +1079,14 @@ func TestTopicsAreShared(t *testing.T) {
 		set, leave = with, append(leave, without)
 	}
 	for _, key := range []string{"a", "b/c"} {
-		got := set.Told(key)
+		got := set.Notified(key)
 		slices.Sort(got)
 		if got = slices.Compact(got); len(got) != 5000 {
 			t.Errorf("%d loops are told of %q", len(got), key)
 		}
 	}
 	set = leave[10](set)
-	if got := set.Told("a"); len(got) != 4999 || slices.Contains(got, 10) {
+	if got := set.Notified("a"); len(got) != 4999 || slices.Contains(got, 10) {
 		t.Errorf("when one has left, %d are told", len(got))
 	}
 }
@@ -1108,7 +1108,7 @@ func TestTopicSetsKeepApart(t *testing.T) {
 			first, _ := set.With(loop, f[0])
 			second, _ := set.With(loop+1, f[1])
 			for _, key := range []string{"shared", fmt.Sprint("a", i), fmt.Sprint("b", i), "p", fmt.Sprint("q", i), fmt.Sprint("r", i)} {
-				if slices.Contains(first.Told(key), loop+1) || slices.Contains(second.Told(key), loop) {
+				if slices.Contains(first.Notified(key), loop+1) || slices.Contains(second.Notified(key), loop) {
 					t.Fatalf("two sets made of one of %d loops overwrite one another", i)
 				}
 			}
@@ -1119,7 +1119,7 @@ func TestTopicSetsKeepApart(t *testing.T) {
 
 // Loops are told in the order in which they have joined, however many watch a key, and also when some
 // have left.
-func TestLoopsAreToldInOrder(t *testing.T) {
+func TestLoopsAreNotifiedInOrder(t *testing.T) {
 	set := shardedregistry.NewTopicSet(nil)
 	var (
 		leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
@@ -1136,7 +1136,7 @@ func TestLoopsAreToldInOrder(t *testing.T) {
 			want = append(want, i)
 		}
 	}
-	if got := set.Told("a"); !slices.Equal(got, want) {
+	if got := set.Notified("a"); !slices.Equal(got, want) {
 		t.Errorf("%d loops are told, want %d in order", len(got), len(want))
 	}
 }

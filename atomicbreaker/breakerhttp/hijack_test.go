@@ -213,12 +213,12 @@ func TestHijackAndLeave(t *testing.T) {
 		} {
 			t.Run(how+" in "+where, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					told := 0
+					notified := 0
 					g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
 						Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
 						OnStateChange: func(_ string, e atomicbreaker.Event) {
 							if e.To == tt.want {
-								if told++; where == "listener" {
+								if notified++; where == "listener" {
 									leave()
 								}
 							}
@@ -226,7 +226,7 @@ func TestHijackAndLeave(t *testing.T) {
 					})
 					ended(func() { g.RecordFailure("") })
 					time.Sleep(time.Second)
-					told = 0
+					notified = 0
 					w := &hijackable{ResponseWriter: httptest.NewRecorder()}
 					m := middleware(breakerhttp.MiddlewareConfig{Group: g, Classify: tt.classify})
 					if how := ended(func() {
@@ -237,8 +237,8 @@ func TestHijackAndLeave(t *testing.T) {
 					}); how == nil {
 						t.Error("it ended")
 					}
-					if w.closed != 1 || told != 1 {
-						t.Errorf("connection closed %d times, told %d times", w.closed, told)
+					if w.closed != 1 || notified != 1 {
+						t.Errorf("connection closed %d times, told %d times", w.closed, notified)
 					}
 					wantState(t, g, "", tt.want, 0)
 				})

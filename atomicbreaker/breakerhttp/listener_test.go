@@ -20,16 +20,16 @@ var leaves = map[string]func(){"panic": func() { panic("leave") }, "Goexit": run
 // leaving returns breakers, open for a second after one failure, whose
 // listener leaves at events that lead to a state, and counts them.
 func leaving(to atomicbreaker.State, leave func()) (*atomicbreaker.Group[string], *int) {
-	told := new(int)
+	notified := new(int)
 	return atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{Policy: atomicbreaker.Consecutive(1), OpenTimeout: time.Second},
 		OnStateChange: func(_ string, e atomicbreaker.Event) {
 			if e.To == to {
-				*told++
+				*notified++
 				leave()
 			}
 		},
-	}), told
+	}), notified
 }
 
 // A listener that does not return takes the answer with it, so that the body is
@@ -54,12 +54,12 @@ func TestListenersThatLeaveRoundTrip(t *testing.T) {
 		} {
 			t.Run(how+" at "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					g, told := leaving(tt.to, leave)
+					g, notified := leaving(tt.to, leave)
 					const key = "example.com:80"
 					if tt.opened {
 						ended(func() { g.RecordFailure(key) })
 						time.Sleep(time.Second)
-						*told = 0
+						*notified = 0
 					}
 					answered := &requestBody{Reader: strings.NewReader("x")}
 					rt := transport(breakerhttp.TransportConfig{Group: g, Base: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -80,8 +80,8 @@ func TestListenersThatLeaveRoundTrip(t *testing.T) {
 					if s := g.Snapshot(key); s.InFlight != 0 {
 						t.Errorf("%d probes are in flight", s.InFlight)
 					}
-					if end != nil && *told != 1 {
-						t.Errorf("told %d times", *told)
+					if end != nil && *notified != 1 {
+						t.Errorf("told %d times", *notified)
 					}
 				})
 			})
@@ -105,11 +105,11 @@ func TestListenersThatLeaveBodies(t *testing.T) {
 		} {
 			t.Run(how+" at "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					g, told := leaving(tt.to, leave)
+					g, notified := leaving(tt.to, leave)
 					const key = "example.com:80"
 					ended(func() { g.RecordFailure(key) })
 					time.Sleep(time.Second)
-					*told = 0
+					*notified = 0
 					answered := &requestBody{Reader: tt.body}
 					rt := transport(breakerhttp.TransportConfig{Group: g, WatchBody: true, Base: roundTripper(func(*http.Request) (*http.Response, error) {
 						resp := answer(200)
@@ -123,12 +123,12 @@ func TestListenersThatLeaveBodies(t *testing.T) {
 					if how := ended(func() { tt.end(resp.Body) }); how == nil {
 						t.Error("it ended")
 					}
-					if answered.closed != tt.close || *told != 1 {
-						t.Errorf("closed %d times, told %d times", answered.closed, *told)
+					if answered.closed != tt.close || *notified != 1 {
+						t.Errorf("closed %d times, told %d times", answered.closed, *notified)
 					}
 					resp.Body.Close()
-					if answered.closed != tt.close+1 || *told != 1 {
-						t.Errorf("closed %d times, told %d times", answered.closed, *told)
+					if answered.closed != tt.close+1 || *notified != 1 {
+						t.Errorf("closed %d times, told %d times", answered.closed, *notified)
 					}
 					wantState(t, g, key, tt.to, 0)
 				})
@@ -154,11 +154,11 @@ func TestListenersThatLeaveHandlers(t *testing.T) {
 		} {
 			t.Run(how+" at "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					g, told := leaving(tt.to, leave)
+					g, notified := leaving(tt.to, leave)
 					if tt.opened {
 						ended(func() { g.RecordFailure("") })
 						time.Sleep(time.Second)
-						*told = 0
+						*notified = 0
 					}
 					calls := 0
 					h := middleware(breakerhttp.MiddlewareConfig{Group: g}).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -168,8 +168,8 @@ func TestListenersThatLeaveHandlers(t *testing.T) {
 					if how := ended(func() { request(h, "/") }); how == nil {
 						t.Error("it ended")
 					}
-					if calls != tt.calls || *told != 1 {
-						t.Errorf("%d calls, told %d times", calls, *told)
+					if calls != tt.calls || *notified != 1 {
+						t.Errorf("%d calls, told %d times", calls, *notified)
 					}
 					wantState(t, g, "", tt.state, 0)
 					if s := g.Snapshot(""); s.InFlight != 0 {
@@ -186,7 +186,7 @@ func TestListenersThatLeaveHandlers(t *testing.T) {
 func TestListenersThatBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		g, told := leaving(atomicbreaker.Open, func() { <-release })
+		g, notified := leaving(atomicbreaker.Open, func() { <-release })
 		body := &requestBody{Reader: strings.NewReader("x")}
 		rt := transport(breakerhttp.TransportConfig{Group: g, Base: roundTripper(func(*http.Request) (*http.Response, error) {
 			resp := answer(500)
@@ -202,8 +202,8 @@ func TestListenersThatBlock(t *testing.T) {
 		wantGets(t, rt, "http://example.com", -1, -1)
 		wantState(t, g, "example.com:80", atomicbreaker.Open, 0)
 		close(release)
-		if resp := <-done; resp == nil || resp.Body != body || body.closed != 0 || *told != 1 {
-			t.Errorf("%v, body closed %d times, told %d times", resp, body.closed, *told)
+		if resp := <-done; resp == nil || resp.Body != body || body.closed != 0 || *notified != 1 {
+			t.Errorf("%v, body closed %d times, told %d times", resp, body.closed, *notified)
 		}
 	})
 }

@@ -112,7 +112,7 @@ func BenchmarkJournalAppendTogether(b *testing.B) {
 	for _, impl := range []string{"group", "each"} {
 		b.Run("sync=SyncAlways/goroutines=64/impl="+impl, func(b *testing.B) {
 			j, c := bench(b, journal.Options{}, goroutines)
-			var turn sync.Mutex
+			var serial sync.Mutex
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var wg sync.WaitGroup
@@ -122,11 +122,11 @@ func BenchmarkJournalAppendTogether(b *testing.B) {
 					id, one := fmt.Sprint(g+1), changes(0, 1)
 					for ; left.Add(-1) >= 0; one[0].Seq++ {
 						if impl == "each" {
-							turn.Lock()
+							serial.Lock()
 						}
 						err := j.Append(background, id, one)
 						if impl == "each" {
-							turn.Unlock()
+							serial.Unlock()
 						}
 						if err != nil {
 							b.Error(err)
@@ -153,7 +153,7 @@ func BenchmarkJournalRecordTogether(b *testing.B) {
 			tracker := cowchangeset.MustNew(cowchangeset.Config[row]{Store: j})
 			_, err = tracker.Start(background)
 			must(b, err)
-			var turn sync.Mutex
+			var serial sync.Mutex
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var wg sync.WaitGroup
@@ -162,11 +162,11 @@ func BenchmarkJournalRecordTogether(b *testing.B) {
 				wg.Go(func() {
 					for n := left.Add(-1); n >= 0; n = left.Add(-1) {
 						if impl == "each" {
-							turn.Lock()
+							serial.Lock()
 						}
 						_, err := tracker.Record(row{"users", "insert", "user-00012345", int(n)})
 						if impl == "each" {
-							turn.Unlock()
+							serial.Unlock()
 						}
 						if err != nil {
 							b.Error(err)

@@ -126,7 +126,7 @@ func TestOnlyOurLitter(t *testing.T) {
 }
 
 // What became of a changeset may be said again although it was pruned meanwhile.
-func TestToldAgainAfterPrune(t *testing.T) {
+func TestNotifiedAgainAfterPrune(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, []step{start("A", 1, ""), start("B", 2, "A"), seal("A", 0, 0), abort("A", "why")})

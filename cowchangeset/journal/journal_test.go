@@ -15,7 +15,7 @@ import (
 
 // What was told is loaded, at once and after opening the file again, and each
 // call adds one line that is durable when it returns.
-func TestRoundTrip(t *testing.T) {
+func TestReadsWhatItWrote(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	var all []saved
@@ -44,7 +44,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Told again, at once or after the file was opened again, a call succeeds and
 // writes nothing.
-func TestToldAgain(t *testing.T) {
+func TestNotifiedAgain(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	var all []saved

@@ -154,13 +154,13 @@ func damageOne(t *testing.T, path string) map[string]bool {
 // finished and then pruned. The next one goes on with it.
 func TestKilled(t *testing.T) {
 	path := newPath(t)
-	told := map[string]*acknowledged{} // by ID
-	const rounds = 20
+	notified := map[string]*acknowledged{} // by ID
+	const attempts = 20
 	torn, dropped, taken, zipped, pruned := 0, 0, 0, 0, uint64(0)
-	for round := range rounds {
-		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
+	for attempt := range attempts {
+		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[attempt%2]
 		n := rand.IntN(200)
-		if round == 0 {
+		if attempt == 0 {
 			n = max(n, 1) // so that there is a journal
 		}
 		locked := func() {
@@ -177,13 +177,13 @@ func TestKilled(t *testing.T) {
 			must(t, err)
 			switch kind {
 			case "started":
-				told[id] = &acknowledged{ordinal: n}
+				notified[id] = &acknowledged{ordinal: n}
 			case "appended":
-				told[id].entries = n
+				notified[id].entries = n
 			case "sealed":
-				told[id].sealed = true
+				notified[id].sealed = true
 			case "applied":
-				told[id].applied = true
+				notified[id].applied = true
 			case "pruning":
 				pruned = n
 			}
@@ -191,13 +191,13 @@ func TestKilled(t *testing.T) {
 		before, err := verify(path)
 		must(t, err)
 		lost := map[string]bool{} // of whose entries some are
-		if round%5 == 4 {
+		if attempt%5 == 4 {
 			lost = damageOne(t, path)
 			if len(lost) > 0 {
 				taken++
 			}
 			if before, err = verify(path); err != nil {
-				t.Fatalf("round %d, repaired: %v", round, err)
+				t.Fatalf("round %d, repaired: %v", attempt, err)
 			}
 		}
 		j := open[string](t, path)
@@ -215,41 +215,41 @@ func TestKilled(t *testing.T) {
 		}
 		found := map[string]bool{}
 		for _, s := range load(t, j) {
-			if want := told[s.ID]; want != nil && lost[s.ID] {
+			if want := notified[s.ID]; want != nil && lost[s.ID] {
 				found[s.ID] = true
 				if !s.Aborted && s.Applied != cowchangeset.AllApplied || want.applied && s.Applied != cowchangeset.AllApplied {
-					t.Fatalf("round %d: %s is to be applied, or again: sealed %v, applied %d; had returned: %+v", round, s.ID, s.Sealed, s.Applied, want)
+					t.Fatalf("round %d: %s is to be applied, or again: sealed %v, applied %d; had returned: %+v", attempt, s.ID, s.Sealed, s.Applied, want)
 				}
 				*want = acknowledged{ordinal: s.Ordinal, entries: uint64(len(s.Entries)), sealed: true, lost: true}
 				continue
 			}
-			if want := told[s.ID]; want != nil && want.lost {
+			if want := notified[s.ID]; want != nil && want.lost {
 				found[s.ID] = true
 				if uint64(len(s.Entries)) != want.entries {
-					t.Fatalf("round %d: %s has %d entries, and had %d", round, s.ID, len(s.Entries), want.entries)
+					t.Fatalf("round %d: %s has %d entries, and had %d", attempt, s.ID, len(s.Entries), want.entries)
 				}
 				continue
 			}
 			for i, e := range s.Entries {
 				if e.Seq != uint64(i) || e.Value != valueOf(s.ID, i) {
-					t.Fatalf("round %d: entry %d of %s is %+v", round, i, s.ID, e)
+					t.Fatalf("round %d: entry %d of %s is %+v", attempt, i, s.ID, e)
 				}
 			}
 			found[s.ID] = true
-			want := told[s.ID]
+			want := notified[s.ID]
 			if want == nil {
 				continue // its Start was on its way
 			}
 			if n := uint64(len(s.Entries)); n < want.entries || want.sealed && (!s.Sealed || n != want.entries) || want.applied && s.Applied != cowchangeset.AllApplied || s.Ordinal != want.ordinal {
-				t.Fatalf("round %d: %s has %d entries, sealed %v, applied %d; had returned: %+v", round, s.ID, len(s.Entries), s.Sealed, s.Applied, want)
+				t.Fatalf("round %d: %s has %d entries, sealed %v, applied %d; had returned: %+v", attempt, s.ID, len(s.Entries), s.Sealed, s.Applied, want)
 			}
 		}
-		for id, want := range told {
+		for id, want := range notified {
 			if !found[id] && want.ordinal >= pruned {
-				t.Fatalf("round %d: %s, %+v, is not there; pruned up to %d", round, id, want, pruned)
+				t.Fatalf("round %d: %s, %+v, is not there; pruned up to %d", attempt, id, want, pruned)
 			}
 		}
 		must(t, j.Close())
 	}
-	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, %d had compressed ones, and %d have lost one", len(told), rounds, torn, dropped, zipped, taken)
+	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, %d had compressed ones, and %d have lost one", len(notified), attempts, torn, dropped, zipped, taken)
 }

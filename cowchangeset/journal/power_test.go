@@ -15,13 +15,13 @@ import (
 // acknowledged is there, or before the place that Open names when it refuses. With
 // SyncNever it need not be there; but what is missing is at the end.
 func TestPowerLoss(t *testing.T) {
-	rounds, refused := 4000, 0
+	attempts, refused := 4000, 0
 	if testing.Short() {
-		rounds = 400
+		attempts = 400
 	}
-	for round := range rounds {
+	for attempt := range attempts {
 		p := &memory{}
-		o := journal.Options{SegmentSize: int64(400 + rand.IntN(3000)), Sync: journal.SyncPolicy(round % 2)}
+		o := journal.Options{SegmentSize: int64(400 + rand.IntN(3000)), Sync: journal.SyncPolicy(attempt % 2)}
 		j, err := journaltest.Open[any](p, o)
 		must(t, err)
 		stop := 1 + rand.IntN(60) // the operation at which the power fails
@@ -78,7 +78,7 @@ func TestPowerLoss(t *testing.T) {
 			again, err = journaltest.Open[any](disk, o)
 		}
 		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
+			t.Fatalf("round %d: %v", attempt, err)
 		}
 		if o.Sync == journal.SyncNever {
 			continue
@@ -87,18 +87,18 @@ func TestPowerLoss(t *testing.T) {
 		for _, s := range load(t, again) {
 			got[s.ID] = len(s.Entries)
 			if s.Ordinal <= finished && s.Applied != whole {
-				t.Fatalf("round %d: %s is not applied", round, s.ID)
+				t.Fatalf("round %d: %s is not applied", attempt, s.ID)
 			}
 		}
 		for id, n := range done {
 			var ordinal uint64
 			fmt.Sscan(id, &ordinal)
 			if have, ok := got[id]; have < n && (ok || ordinal >= first) {
-				t.Fatalf("round %d: %d of %d entries of %s are there; pruned up to %d", round, have, n, id, first)
+				t.Fatalf("round %d: %d of %d entries of %s are there; pruned up to %d", attempt, have, n, id, first)
 			}
 		}
 	}
-	t.Logf("%d crashes, %d of them left what Open refuses", rounds, refused)
+	t.Logf("%d crashes, %d of them left what Open refuses", attempts, refused)
 }
 
 func must0(err error) bool { return err == nil }

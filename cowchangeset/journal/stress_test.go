@@ -18,7 +18,7 @@ import (
 // Many changesets at once, with calls that are withdrawn at any moment and told
 // again, while others read.
 func TestStressGroups(t *testing.T) {
-	const goroutines, rounds = 16, 60
+	const goroutines, attempts = 16, 60
 	path := newPath(t)
 	j, err := journal.Open[int](path, journal.Options{Sync: journal.SyncNever})
 	must(t, err)
@@ -51,7 +51,7 @@ func TestStressGroups(t *testing.T) {
 				}
 			}
 			seq := uint64(0)
-			for range rounds {
+			for range attempts {
 				batch := journaltest.Entries(seq, make([]int, 1+r.IntN(4))...)
 				for i := range batch {
 					batch[i].Value = int(batch[i].Seq) * 3

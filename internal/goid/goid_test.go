@@ -77,8 +77,8 @@ func TestToken(t *testing.T) {
 
 // deep makes the stack grow, and so move.
 func deep(n int) uintptr {
-	var page [512]byte
-	if n == 0 || page[n%512] != 0 {
+	var buffer [512]byte
+	if n == 0 || buffer[n%512] != 0 {
 		return Token()
 	}
 	return deep(n - 1)

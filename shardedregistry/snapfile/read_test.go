@@ -21,7 +21,7 @@ import (
 
 // What was written is read, with all versions, and keys that were deleted go on above
 // those that they had.
-func TestRoundTrip(t *testing.T) {
+func TestReadsWhatItWrote(t *testing.T) {
 	r := three(t)
 	for range 50 {
 		r.Put("gone", 1)

@@ -15,13 +15,13 @@ import (
 )
 
 // full takes some bytes and then nothing.
-type full struct{ room int }
+type full struct{ space int }
 
 func (w *full) Write(b []byte) (int, error) {
-	if len(b) > w.room {
-		return w.room, errBoom
+	if len(b) > w.space {
+		return w.space, errBoom
 	}
-	w.room -= len(b)
+	w.space -= len(b)
 	return len(b), nil
 }
 

@@ -61,7 +61,7 @@ func TestFollow(t *testing.T) {
 	followed(t, m, 0, func(next func() []reader.Event[any], failed func() error) {
 		equal(t, len(next()), 1)
 		line := 1
-		told := func(call func() error) {
+		notified := func(call func() error) {
 			t.Helper()
 			must(t, call())
 			events := next()
@@ -72,10 +72,10 @@ func TestFollow(t *testing.T) {
 			line = j.Hash().Line
 		}
 		for _, s := range story() {
-			told(func() error { return s.Call(j) })
+			notified(func() error { return s.Call(j) })
 		}
-		told(func() error { return j.Prune(background, 3) })
-		told(func() error { return j.Rotate(background) })
+		notified(func() error { return j.Prune(background, 3) })
+		notified(func() error { return j.Rotate(background) })
 		equal(t, len(next()), 0)
 		equal(t, failed(), nil)
 		must(t, j.Close())
@@ -90,7 +90,7 @@ func TestFollow(t *testing.T) {
 
 // A line that is not whole is waited for, and may become another one.
 func TestFollowHalfLines(t *testing.T) {
-	text, ends, _ := told(t)
+	text, ends, _ := notified(t)
 	m := holding(text[:ends[1]])
 	followed(t, m, 1, func(next func() []reader.Event[any], failed func() error) {
 		equal(t, len(next()), 1)
@@ -118,7 +118,7 @@ func TestFollowHalfLines(t *testing.T) {
 
 // A line that was seen may be without its newline, and is none that was taken back.
 func TestFollowAfterHalfLine(t *testing.T) {
-	text, ends, _ := told(t)
+	text, ends, _ := notified(t)
 	m := holding(text[:ends[2]-1])
 	equal(t, len(journaltest.Collect(t, readerOf(t, m).Events(background, 2))), 1)
 	followed(t, m, 3, func(next func() []reader.Event[any], failed func() error) {
@@ -131,7 +131,7 @@ func TestFollowAfterHalfLine(t *testing.T) {
 
 // Damage stays.
 func TestFollowDamage(t *testing.T) {
-	text, ends, _ := told(t)
+	text, ends, _ := notified(t)
 	bad := slices.Clone(text)
 	bad[ends[4]+9] ^= 1
 	followed(t, holding(bad), 0, func(next func() []reader.Event[any], failed func() error) {
@@ -145,7 +145,7 @@ func TestFollowDamage(t *testing.T) {
 
 // Lines that are taken back are told, however the file looks then.
 func TestFollowRewound(t *testing.T) {
-	text, ends, _ := told(t)
+	text, ends, _ := notified(t)
 	other := &memory{}
 	j := on(t, other)
 	tell(t, j, story()[:3])

@@ -107,8 +107,8 @@ func TestDamages(t *testing.T) {
 		m := &memory{}
 		all := random(t, m)
 		what := ""
-		for round := range 3 {
-			what += fmt.Sprintf("; round %d", round)
+		for attempt := range 3 {
+			what += fmt.Sprintf("; round %d", attempt)
 			for range 1 + rand.IntN(3) {
 				what += ", " + damage(m)
 			}
@@ -165,7 +165,7 @@ func TestDamages(t *testing.T) {
 					c.finished = 0
 				}
 			}
-			next := &truth{id: fmt.Sprint("next-", round), ordinal: latest.Ordinal + 1}
+			next := &truth{id: fmt.Sprint("next-", attempt), ordinal: latest.Ordinal + 1}
 			all = append(all[:latest.Ordinal], next)
 			must(t, start(next.id, next.ordinal, latest.ID).Call(j))
 			must(t, j.Close())

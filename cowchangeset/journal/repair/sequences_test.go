@@ -17,21 +17,23 @@ import (
 
 // A play is a journal on a disk that fails now and then, and what was acknowledged.
 type play struct {
-	t     *testing.T
-	disk  *memory
-	o     journal.Options
-	j     *journal.Journal[any]
-	now   []saved   // what all calls that returned nil say
-	since [][]saved // with SyncNever: the states since the last fsync, up to now
-	next  int       // for IDs and values
-	told  []string  // what has happened
+	t        *testing.T
+	disk     *memory
+	o        journal.Options
+	j        *journal.Journal[any]
+	now      []saved   // what all calls that returned nil say
+	since    [][]saved // with SyncNever: the states since the last fsync, up to now
+	next     int       // for IDs and values
+	notified []string  // what has happened
 }
 
-func (p *play) say(what string, args ...any) { p.told = append(p.told, fmt.Sprintf(what, args...)) }
+func (p *play) say(what string, args ...any) {
+	p.notified = append(p.notified, fmt.Sprintf(what, args...))
+}
 
 func (p *play) fatal(what string, args ...any) {
 	p.t.Helper()
-	p.t.Fatalf("%s\n%s\nacknowledged: %+v", fmt.Sprintf(what, args...), strings.Join(p.told, "\n"), strings.ReplaceAll(fmt.Sprintf("%+v", p.now), "vvvvv", ""))
+	p.t.Fatalf("%s\n%s\nacknowledged: %+v", fmt.Sprintf(what, args...), strings.Join(p.notified, "\n"), strings.ReplaceAll(fmt.Sprintf("%+v", p.now), "vvvvv", ""))
 }
 
 // call returns a random call that the journal must accept.
@@ -250,12 +252,12 @@ func (p *play) one() {
 // refuses, and however often the process or the machine ends: but for the call that
 // has broken the journal, and with SyncNever for the last calls before a power loss.
 func TestSequencesAndFaults(t *testing.T) {
-	rounds := 300
+	attempts := 300
 	if testing.Short() {
-		rounds = 100
+		attempts = 100
 	}
-	for round := range rounds {
-		p := &play{t: t, o: journal.Options{SegmentSize: int64(300 + rand.IntN(2000)), Sync: journal.SyncPolicy(round % 2)}}
+	for attempt := range attempts {
+		p := &play{t: t, o: journal.Options{SegmentSize: int64(300 + rand.IntN(2000)), Sync: journal.SyncPolicy(attempt % 2)}}
 		p.say("%+v", p.o)
 		p.open(&memory{}, nil)
 		for range 40 {
