@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -136,10 +138,16 @@ func rounds(n int) int {
 	if testing.Short() || atomicbreaker.Modeled {
 		n /= 10
 	}
-	if raceEnabled {
+	if raced() {
 		n /= 5
 	}
 	return max(n, 1)
+}
+
+// raced reports whether the tests were built with the race detector.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // jitter yields now and then, so that a single thread interleaves too.

@@ -235,3 +235,304 @@ func TestShadow(t *testing.T) {
 		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
 	}
 }
+
+// Settings with and without windows, and others with.
+var (
+	windowed  = Config{Policy: FailureRate(1, 2, time.Minute), OpenTimeout: time.Minute}
+	counting  = Config{Policy: Consecutive(3), OpenTimeout: time.Minute}
+	both      = Config{Policy: AnyOf(Consecutive(3), FailureRate(1, 9, time.Minute)), OpenTimeout: time.Minute}
+	otherwise = Config{Policy: FailureRate(1, 2, time.Hour), OpenTimeout: time.Minute}
+)
+
+// patient is a Breaker, and calls that it has admitted: one when it was made,
+// and, if it can be, a probe of one that has opened since.
+type patient struct {
+	b            *Breaker
+	early, probe Permit
+}
+
+// A cure is something that a thread does to it.
+type cure struct {
+	name string
+	do   func(*patient)
+}
+
+func updatesTo(name string, c Config) cure {
+	return cure{"Update to " + name, func(p *patient) {
+		if err := p.b.Update(c); err != nil {
+			panic(err)
+		}
+	}}
+}
+
+var (
+	toWindows = updatesTo("windows", windowed)
+	toOthers  = updatesTo("others", otherwise)
+	toCounts  = updatesTo("counts", counting)
+	toBoth    = updatesTo("both", both)
+	resetting = cure{"Reset", func(p *patient) { p.b.Reset() }}
+	recovers  = cure{"Success of a probe", func(p *patient) { p.probe.Success() }}
+	passing   = cure{"Allow, Success", func(p *patient) {
+		call, _ := p.b.Allow()
+		call.Success()
+	}}
+	calls = cure{"Allow, Failure", func(p *patient) {
+		if call, err := p.b.Allow(); err == nil {
+			call.Failure()
+		}
+	}}
+)
+
+func newPatient(c Config) *patient {
+	p := &patient{b: MustNew(c)}
+	plainly(p.b.core.set.Load().counters)
+	p.early, _ = p.b.Allow()
+	return p
+}
+
+// Checks I14, I15, I16: all tests of this file.
+
+// Once everybody has returned, a closed breaker says that it counts successes
+// if and only if its settings have windows, whoever was last.
+func TestWatchedAgreesWithSettings(t *testing.T) {
+	for name, p := range map[string]struct {
+		from    Config
+		probing bool // it is half-open before
+		long    bool // too long for all orders: those with at most two preemptions
+		threads [][]cure
+
+		ends     uint64 // how many stays have ended
+		failures int    // how many there are in a row then
+	}{
+		"Update and Reset":              {from: counting, threads: [][]cure{{toWindows}, {resetting}}, ends: 1},
+		"Update back and Reset":         {from: windowed, threads: [][]cure{{toCounts}, {resetting}}, ends: 1},
+		"Update and a recovery":         {from: counting, probing: true, threads: [][]cure{{toWindows}, {recovers}}, ends: 1},
+		"Update back and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {recovers}}, ends: 1},
+		"two Updates":                   {from: counting, threads: [][]cure{{toWindows}, {toCounts}}},
+		"two Updates, back first":       {from: windowed, threads: [][]cure{{toCounts}, {toOthers}}},
+		"there and back, and Reset":     {from: counting, threads: [][]cure{{toWindows, toCounts}, {resetting}}, ends: 1},
+		"there and back, and a failure": {from: both, threads: [][]cure{{toCounts, toBoth}, {calls}}, failures: 1},
+		"a failure during Updates":      {from: counting, threads: [][]cure{{toBoth, toCounts}, {calls}}, failures: 1},
+		"a failure and a success":       {from: counting, threads: [][]cure{{toBoth}, {calls, passing}}},
+		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}, ends: 1},
+		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}, ends: 1},
+		"two Updates and Reset":         {from: counting, long: true, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}, ends: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{}
+			if p.long {
+				cfg = mc.Config{Mode: mc.Bounded, Preemptions: 2}
+			}
+			cfg.Operations = mc.Listed(p.threads, func(c cure) string { return c.name })
+			mc.Check(t, cfg, func(m *mc.M) {
+				q := newPatient(p.from)
+				if p.probing {
+					q.b.Trip(0)
+					q.b.core.word.And(^uint64(untilMask))
+					q.probe, _ = q.b.Allow()
+				}
+				began := uint64(word(q.b.core.word.Load()).gen())
+				for _, cures := range p.threads {
+					m.Go(func() {
+						for _, c := range cures {
+							c.do(q)
+						}
+					})
+				}
+				m.Final(func() {
+					s, w := q.b.core.set.Load(), word(q.b.core.word.Load())
+					if ended := uint64(w.gen()) - began; ended != p.ends || q.b.core.failures(w, s, false) != p.failures {
+						m.Failf("%d stays have ended, and there are %d failures", ended, q.b.core.failures(w, s, false))
+					}
+					if w.mode() != closed || w.watched() != s.watchesAll() {
+						m.Failf("mode %d, watched: %v, and should be: %v", w.mode(), w.watched(), s.watchesAll())
+					}
+				})
+			})
+		})
+	}
+}
+
+// Results by settings and of stays that are over are not in the windows of
+// those that follow: these have exactly one failure, or two if the other came
+// while they were there.
+func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
+	// An operation that has read the word and the settings, and then is stopped.
+	stopped := func(p *patient) func() {
+		work := report{core: &p.b.core, settings: p.b.core.set.Load(), result: result{outcome: Failure, how: bad}}
+		w := word(p.b.core.word.Load())
+		return func() { work.count(w) }
+	}
+	early := func(p *patient) func() { return func() { p.early.Failure() } }
+	// A success when there are windows, which takes the short way to them.
+	success := func(p *patient) func() {
+		call, _ := p.b.Allow()
+		call.Success()
+		return func() { p.early.Success() }
+	}
+	for name, p := range map[string]struct {
+		operations string
+		first      func(*patient) func()
+		then       []cure
+	}{
+		"a late failure":              {"Failure ∥ Reset, Allow, Failure", early, []cure{resetting, calls}},
+		"a late failure and a reset":  {"Failure ∥ Allow, Failure, Reset, Allow, Failure", early, []cure{calls, resetting, calls}},
+		"a late success":              {"Success ∥ Reset, Allow, Failure", success, []cure{resetting, calls}},
+		"a late success, and again":   {"Success ∥ Reset, Allow, Failure, Reset, Allow, Failure", success, []cure{resetting, calls, resetting, calls}},
+		"earlier settings":            {"Failure by earlier settings ∥ Update to others, Allow, Failure", stopped, []cure{toOthers, calls}},
+		"earlier settings, and again": {"Failure by earlier settings ∥ Update to others, Update to windows, Allow, Failure", stopped, []cure{toOthers, toWindows, calls}},
+		"a reset, and an update":      {"Failure by earlier settings ∥ Reset, Update to others, Allow, Failure", stopped, []cure{resetting, toOthers, calls}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
+				q := newPatient(windowed)
+				first := p.first(q)
+				m.Go(first)
+				m.Go(func() {
+					for _, c := range p.then {
+						c.do(q)
+					}
+				})
+				m.Final(func() {
+					if s := q.b.Snapshot(); s.State != Closed {
+						m.Failf("one failure made it %v", s.State)
+					}
+					call, _ := q.b.Allow()
+					if v := call.Failure(); v != Tripped {
+						m.Failf("the second failure is %v", v)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Of failures that together are enough, exactly one opens a Breaker, whichever
+// stripe they count in, and whoever is first to count in the stay.
+func TestWindowsOpenOnce(t *testing.T) {
+	rate := FailureRate(0.5, 4, time.Minute)
+	failure := func(b *Breaker, p Permit) Verdict { return p.Failure() }
+	success := func(b *Breaker, p Permit) Verdict { return p.Success() }
+	for name, p := range map[string]struct {
+		operations string
+		policy     Policy
+		earlier    []cure // before it is of that policy
+		before     int    // failures
+		threads    []func(*Breaker, Permit) Verdict
+		open       bool // whether it must be
+	}{
+		"two failures":               {"Failure ∥ Failure", FailureCount(2, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"one more than enough":       {"Failure ∥ Failure", FailureCount(2, time.Minute), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a failure and a success":    {"Failure ∥ Success", FailureCount(2, time.Minute), nil, 1, []func(*Breaker, Permit) Verdict{failure, success}, true},
+		"a rate, and enough calls":   {"Failure ∥ Failure", rate, nil, 2, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a rate, and half successes": {"Success ∥ Failure", rate, nil, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
+		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
+		"in the next stay":           {"Failure ∥ Failure", windowed.Policy, []cure{passing, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"by later settings":          {"Failure ∥ Failure", windowed.Policy, []cure{passing, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
+				c := Config{Policy: p.policy, OpenTimeout: -1}
+				q := newPatient(c)
+				for _, earlier := range p.earlier {
+					earlier.do(q)
+				}
+				updatesTo("it", c).do(q)
+				began := q.b.Snapshot().Generation
+				for range p.before {
+					calls.do(q)
+				}
+				var tripped mc.Tally
+				for _, end := range p.threads {
+					permit, _ := q.b.Allow()
+					m.Go(func() {
+						if end(q.b, permit) == Tripped {
+							tripped.Add(1)
+						}
+					})
+				}
+				m.Final(func() {
+					s := q.b.Snapshot()
+					switch n := tripped.Value(); {
+					case p.open && n == 1 && s.State == Open && s.Generation == began+1:
+					case !p.open && n == 0 && s.State == Closed:
+					default:
+						m.Failf("%d failures opened it, and it is %v in generation %d", n, s.State, s.Generation)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Each of two policies opens on the first failure, whichever counts it.
+func TestUpdateLosesNoFailure(t *testing.T) {
+	of := func(d time.Duration) Config { return Config{Policy: FailureCount(1, d), OpenTimeout: -1} }
+	mc2 := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	t.Run("Breaker", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Failure ∥ Update to another window"}, func(m *mc.M) {
+			b, v := MustNew(of(time.Minute)), Counted
+			m.Go(func() { v = b.RecordFailure() })
+			m.Go(func() { b.Update(of(time.Hour)) })
+			m.Final(func() {
+				if v != Tripped || b.State() != Open {
+					m.Failf("%v, and %v", v, b.State())
+				}
+			})
+		})
+	})
+	t.Run("Group", func(t *testing.T) {
+		cfg := mc2
+		cfg.Operations = "RecordFailure ∥ Update to another window"
+		mc.Check(t, cfg, func(m *mc.M) {
+			g, v := MustNewGroup(GroupConfig[string]{Default: of(time.Minute)}), Counted
+			m.Go(func() { v = g.RecordFailure(k) })
+			m.Go(func() { g.Update(GroupConfig[string]{Default: of(time.Hour)}) })
+			m.Final(func() {
+				if v != Tripped || g.State(k) != Open {
+					m.Failf("%v, and %v", v, g.State(k))
+				}
+			})
+		})
+	})
+}
+
+// A window that was full in one stay opens no later one, in which nothing is counted in
+// windows.
+func TestFullWindowsOpenNoLaterStay(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "RecordFailure ∥ Reset, Update to a row"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		b := MustNew(Config{Policy: FailureCount(1, time.Minute), OpenTimeout: -1})
+		m.Go(func() { b.RecordFailure() })
+		m.Go(func() {
+			b.Reset()
+			b.Update(Config{Policy: Consecutive(5), OpenTimeout: -1})
+		})
+		m.Final(func() {
+			held, s := b.core.windows.Load(), b.Snapshot()
+			if s.State == Open && s.Generation == 2 && held.stay.gen() == 0 { // Reset began generation 1
+				m.Failf("one failure of five made it %v", s.State)
+			}
+		})
+	})
+}
+
+// The first callers of a zero Breaker agree on its settings, and with that on
+// the epoch that deadlines are counted from.
+func TestZeroBreakerHasOneEpoch(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "settings ∥ settings ∥ settings"}, func(m *mc.M) {
+		b := new(Breaker)
+		var seen [3]*settings
+		for i := range seen {
+			m.Go(func() { seen[i] = b.core.settings() })
+		}
+		m.Final(func() {
+			for _, s := range seen {
+				if s == nil || s != b.core.set.Load() {
+					m.Failf("the breaker's settings have changed")
+				}
+			}
+		})
+	})
+}

@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -1770,3 +1771,59 @@ func (d *double) look() (s sight) {
 	s.notified, d.notified = d.notified, [sceneKeys][]ab.Event{}
 	return s
 }
+
+func init() {
+	ab.NewModel = func(c ab.Config) ab.Model {
+		return &modelled{model.Breaker{Settings: modelSettings(c), Keyed: true, Forget: time.Hour}}
+	}
+}
+
+// modelSettings returns those that a model has for c, as New would set them.
+func modelSettings(c ab.Config) model.Settings {
+	s := model.Settings{
+		Probes: max(c.Probes, 1), CloseAfter: max(c.CloseAfter, 1), ProbeRate: c.ProbeFailureRate,
+		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow, Totals: c.RecordTotals,
+	}
+	s.MaxOpen = 10 * s.OpenFor
+	for _, r := range ab.ModelRules(c.Policy) {
+		s.Policy = append(s.Policy, model.Rule{Why: ab.ReasonThreshold, N: r.K, Last: r.N})
+	}
+	return s
+}
+
+// modelled is a model as a Model.
+type modelled struct{ model.Breaker }
+
+func (m *modelled) Allow() (any, error) {
+	p, err := m.Breaker.Allow()
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (m *modelled) Done(permit any, o ab.Outcome) ab.Verdict {
+	if p, ok := permit.(model.Permit); ok {
+		return m.Breaker.Done(p, o)
+	}
+	return ab.Late
+}
+
+func (m *modelled) DoneTrip(permit any, d time.Duration) ab.Verdict {
+	if p, ok := permit.(model.Permit); ok {
+		return m.Breaker.DoneTrip(p, d)
+	}
+	return ab.Late
+}
+
+func (m *modelled) Snapshot() ab.Snapshot {
+	s := m.Breaker.Snapshot()
+	s.Generation = m.Stays()
+	return s
+}
+
+func (m *modelled) Notified() []ab.Event { return m.Events }
+
+func (m *modelled) Set(c ab.Config) { m.Update(modelSettings(c)) }
+
+func (m *modelled) Pass(d time.Duration) { m.Now += d }

@@ -1,5 +1,0 @@
-//go:build race
-
-package atomicbreaker_test
-
-const raceEnabled = true
