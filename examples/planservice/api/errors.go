@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Code says what went wrong; README.md lists them with their statuses.
+// Code says what went wrong. The comments have the statuses.
 type Code string
 
 const (
