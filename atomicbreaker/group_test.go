@@ -824,6 +824,35 @@ func TestInsertsSweepWindows(t *testing.T) {
 	}
 }
 
+// Inserts go on sweeping after the listener has panicked in a sweep of theirs.
+func TestInsertsSweepAfterAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := true
+		g := ab.MustNewGroup(ab.GroupConfig[int]{
+			Default:     ab.Config{Policy: ab.Consecutive(1), OpenTimeout: time.Second},
+			ForgetAfter: time.Second,
+			OnStateChange: func(_ int, e ab.Event) {
+				if e.Reason == ab.ReasonForgotten && ends {
+					ends = false
+					panic("listener")
+				}
+			},
+		})
+		sixtyFour := func(from int) { // of which the last finds the others forgotten
+			for k := from; k < 63; k++ {
+				g.RecordFailure(k)
+			}
+			time.Sleep(3 * time.Second)
+			g.RecordFailure(63 + from)
+		}
+		panics(t, "listener", func() { sixtyFour(0) })
+		sixtyFour(1) // and the one that is left
+		if n := g.Len(); n != 1 {
+			t.Fatalf("%d keys are stored after a sweep, want 1", n)
+		}
+	})
+}
+
 // A failure through a permit counts, when the cell that gave it has left with
 // its windows.
 //

@@ -516,6 +516,29 @@ func TestUniqueErrorOfAStaleRun(t *testing.T) {
 	}
 }
 
+// Nor is it one of a transaction's run whose key has changed. That run keeps no lock.
+func TestUniqueErrorOfAStaleTransaction(t *testing.T) {
+	r := newTasks()
+	mustPut(t, r, "a", task{Owner: "ann", Email: "1"})
+	mustPut(t, r, "b", task{Owner: "bob", Email: "2"})
+	var runs int
+	var err error
+	within(t, func() {
+		err = r.Transact(func(tx *shardedregistry.Tx[string, task]) error {
+			v, _ := tx.Get("b")
+			if runs++; runs == 1 {
+				r.Put("b", task{Owner: "eve", Email: "2"})
+			}
+			v.Email = "1"
+			return tx.Put("b", v)
+		})
+	})
+	var taken *shardedregistry.UniqueError
+	if !errors.As(err, &taken) || taken.Key != "a" || runs != 2 {
+		t.Errorf("Transact = %v after %d runs", err, runs)
+	}
+}
+
 // storing is every way to store a value for the key "k", present or not.
 func storing(r *tasks, present bool, v task) map[string]func() error {
 	e, _ := r.Lookup("k")

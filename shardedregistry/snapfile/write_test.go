@@ -167,6 +167,30 @@ func TestCodecsThatKeep(t *testing.T) {
 	}
 }
 
+// Write asks the codec of keys to decode what it has encoded, and leaves it what that was given.
+func TestWriteLeavesTheCodecWhatItDecodes(t *testing.T) {
+	var r registry
+	for i, k := range []string{"ann", "bob", "eve"} {
+		r.Put(k, i)
+	}
+	kept := map[string][]byte{}
+	keys := codec{decode: func(src []byte) (string, error) {
+		kept[string(src)] = src
+		return string(src), nil
+	}}
+	if err := snapfile.Write(io.Discard, &r, format{Keys: keys}); err != nil {
+		t.Fatal(err)
+	}
+	for k, src := range kept {
+		if string(src) != k {
+			t.Errorf("what was decoded as %s has become %s", k, src)
+		}
+	}
+	if len(kept) != 3 {
+		t.Errorf("%d of 3 keys were decoded", len(kept))
+	}
+}
+
 // keeps returns each other value itself, and not a copy.
 type keeps struct{ calls *int }
 
