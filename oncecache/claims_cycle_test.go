@@ -286,27 +286,30 @@ func TestNotModifiedBesideSet(t *testing.T) {
 		"Set, and the old value again": {func(s *shop) { s.Set("k", 5) }, func() (int, error) { return 1, nil }, 5, 1},
 		"Delete":                       {func(s *shop) { s.Delete("k") }, func() (int, error) { return 0, oncecache.ErrNotModified }, 7, 2},
 	} {
-		s := newShop()
-		s.Set("k", 1)
-		calls := 0
-		v, err := s.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
-			if calls++; calls == 1 {
-				tt.beside(s)
-				return tt.same()
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop()
+			s.Set("k", 1)
+			calls := 0
+			v, err := s.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
+				if calls++; calls == 1 {
+					tt.beside(s)
+					return tt.same()
+				}
+				return 7, nil
+			}))
+			if v != tt.want || err != nil || calls != tt.calls {
+				t.Errorf("%s: %d, %v after %d calls", name, v, err, calls)
 			}
-			return 7, nil
-		}))
-		if v != tt.want || err != nil || calls != tt.calls {
-			t.Errorf("%s: %d, %v after %d calls", name, v, err, calls)
-		}
-		wantGet(t, s.Cache, "k", tt.want)
-		if n := s.Stats().Created; n != uint64(tt.calls) || s.Stats().Failed != 0 {
-			t.Errorf("%s: %+v", name, s.Stats())
-		}
-		if err := s.Close(t.Context()); err != nil || oncecache.Pending(s.Cache) != 0 {
-			t.Errorf("%s: %v", name, err)
-		}
-		s.wantClosed(t, 1, tt.want)
+			synctest.Wait() // also for the function that Set has overtaken
+			wantGet(t, s.Cache, "k", tt.want)
+			if err := s.Close(t.Context()); err != nil || oncecache.Pending(s.Cache) != 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+			if n := s.Stats().Created; n != uint64(tt.calls) || s.Stats().Failed != 0 {
+				t.Errorf("%s: %+v", name, s.Stats())
+			}
+			s.wantClosed(t, 1, tt.want)
+		})
 	}
 }
 

@@ -562,3 +562,20 @@ func TestNewRefusesJitter(t *testing.T) {
 		}
 	}
 }
+
+// A TTL begins when TTLFunc has returned.
+func TestTTLBeginsWhenTTLFuncReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{TTLFunc: func(string, int) time.Duration {
+			time.Sleep(time.Minute)
+			return time.Hour
+		}})
+		c.Set("k", 1)
+		time.Sleep(time.Hour - time.Second)
+		synctest.Wait()
+		wantGet(t, c, "k", 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantAbsent(t, c, "k")
+	})
+}
