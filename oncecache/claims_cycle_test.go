@@ -237,6 +237,43 @@ func isCycle(err error) bool {
 	return errors.As(err, &cycle)
 }
 
+// A creation that waits for a function depends on that until it returns, also if its flight has
+// ended, and its callers have been woken.
+func TestCycleOfAnOvertakenFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
+		gate := make(chan struct{})
+		var got error
+		a := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+				<-gate
+				_, got = c.GetOrCreateContext(context.WithoutCancel(ctx), "b", refusing)
+				return 0, got
+			})
+		})
+		synctest.Wait()
+		other := startCall(func() (int, error) { return c.Wait(t.Context(), "a") })
+		synctest.Wait()
+		c.Set("a", 1)
+		a.wait(t)
+		other.wait(t)
+		c.Delete("a") // and its function still runs
+		b := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), "b", func(ctx context.Context, _ string) (int, error) {
+				return c.GetOrCreateContext(ctx, "a", makes(2))
+			})
+		})
+		synctest.Wait()
+		close(gate)
+		if r := b.wait(t); r.value != 2 || r.err != nil || !isCycle(got) {
+			t.Errorf("%+v; %v, want a CycleError", r, got)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The function of a Refresh is alone too: after Delete, or a timeout, the next
 // creation waits for it.
 func TestRefreshHasATurn(t *testing.T) {
