@@ -140,6 +140,24 @@ func TestFollowBehindALargeBatch(t *testing.T) {
 	})
 }
 
+// A Follow does not sleep where an entry came while the loop body ran, behind the slot of a
+// writer that stalls.
+func TestFollowBehindAStalledWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, new(cowchangeset.Tracker[int]))
+		c.Record(1)
+		for _, v := range c.Follow(t.Context(), 0) {
+			if v == 2 {
+				return
+			}
+			if _, ok := c.Reserve(9); !ok {
+				t.Fatal("no slot")
+			}
+			c.Record(2)
+		}
+	})
+}
+
 // Follows see what a trail has in the end, and in its order, whoever starts, records
 // and prunes meanwhile.
 func TestStressTrackerFollow(t *testing.T) {

@@ -778,3 +778,32 @@ func TestHungCloseStopsNobody(t *testing.T) {
 		})
 	}
 }
+
+// A value whose creation Delete has overtaken is named as long as the callers of that hold it.
+func TestPendingErrorAfterAForgottenCreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{Close: func(string, int) error { return nil }})
+		gate := make(chan struct{})
+		var lease oncecache.Lease[string, int]
+		acquired := startCall(func() (_ int, err error) {
+			lease, err = c.Acquire(t.Context(), "k", func(context.Context, string) (int, error) { <-gate; return 1, nil })
+			return 0, err
+		})
+		synctest.Wait()
+		c.Delete("k")
+		close(gate)
+		if r := acquired.wait(t); r.err != nil {
+			t.Fatal(r.err)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		var pending *oncecache.PendingError
+		if err := c.Close(ended); !errors.As(err, &pending) || !slices.Equal(pending.Leased, []any{"k"}) {
+			t.Errorf("%v, want k leased", err)
+		}
+		lease.Release()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -705,6 +705,43 @@ func isCycle(err error) bool {
 	return errors.As(err, &cycle)
 }
 
+// A creation that waits for a function depends on that until it returns, also if its flight has
+// ended, and its callers have been woken.
+func TestCycleOfAnOvertakenFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
+		gate := make(chan struct{})
+		var got error
+		a := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+				<-gate
+				_, got = c.GetOrCreateContext(context.WithoutCancel(ctx), "b", refusing)
+				return 0, got
+			})
+		})
+		synctest.Wait()
+		other := startCall(func() (int, error) { return c.Wait(t.Context(), "a") })
+		synctest.Wait()
+		c.Set("a", 1)
+		a.wait(t)
+		other.wait(t)
+		c.Delete("a") // and its function still runs
+		b := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), "b", func(ctx context.Context, _ string) (int, error) {
+				return c.GetOrCreateContext(ctx, "a", makes(2))
+			})
+		})
+		synctest.Wait()
+		close(gate)
+		if r := b.wait(t); r.value != 2 || r.err != nil || !isCycle(got) {
+			t.Errorf("%+v; %v, want a CycleError", r, got)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The function of a Refresh is alone too: after Delete, or a timeout, the next
 // creation waits for it.
 func TestRefreshHasATurn(t *testing.T) {
@@ -754,27 +791,30 @@ func TestNotModifiedBesideSet(t *testing.T) {
 		"Set, and the old value again": {func(s *shop) { s.Set("k", 5) }, func() (int, error) { return 1, nil }, 5, 1},
 		"Delete":                       {func(s *shop) { s.Delete("k") }, func() (int, error) { return 0, oncecache.ErrNotModified }, 7, 2},
 	} {
-		s := newShop()
-		s.Set("k", 1)
-		calls := 0
-		v, err := s.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
-			if calls++; calls == 1 {
-				tt.beside(s)
-				return tt.same()
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop()
+			s.Set("k", 1)
+			calls := 0
+			v, err := s.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
+				if calls++; calls == 1 {
+					tt.beside(s)
+					return tt.same()
+				}
+				return 7, nil
+			}))
+			if v != tt.want || err != nil || calls != tt.calls {
+				t.Errorf("%s: %d, %v after %d calls", name, v, err, calls)
 			}
-			return 7, nil
-		}))
-		if v != tt.want || err != nil || calls != tt.calls {
-			t.Errorf("%s: %d, %v after %d calls", name, v, err, calls)
-		}
-		wantGet(t, s.Cache, "k", tt.want)
-		if n := s.Stats().Created; n != uint64(tt.calls) || s.Stats().Failed != 0 {
-			t.Errorf("%s: %+v", name, s.Stats())
-		}
-		if err := s.Close(t.Context()); err != nil || oncecache.Pending(s.Cache) != 0 {
-			t.Errorf("%s: %v", name, err)
-		}
-		s.wantClosed(t, 1, tt.want)
+			synctest.Wait() // also for the function that Set has overtaken
+			wantGet(t, s.Cache, "k", tt.want)
+			if err := s.Close(t.Context()); err != nil || oncecache.Pending(s.Cache) != 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+			if n := s.Stats().Created; n != uint64(tt.calls) || s.Stats().Failed != 0 {
+				t.Errorf("%s: %+v", name, s.Stats())
+			}
+			s.wantClosed(t, 1, tt.want)
+		})
 	}
 }
 

@@ -937,6 +937,26 @@ func TestBoundsChangeConcurrently(t *testing.T) {
 	}
 }
 
+// A lower bound evicts values that were used, however many leased ones are between them.
+func TestChangedBoundPassesLeases(t *testing.T) {
+	const leased, used = 128, 100 // two searches' worth of leases
+	for name, b := range bounds {
+		c := oncecache.MustNew(b.made(leased + used))
+		for k := range leased + used {
+			key := strconv.Itoa(k)
+			c.Set(key, 10)
+			if k >= leased {
+				c.Get(key)
+			} else if _, err := c.Acquire(context.Background(), key, refusing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.change(c, leased); err != nil || c.Len() != leased {
+			t.Errorf("%s: %v, %d are left", name, err, c.Len())
+		}
+	}
+}
+
 // weighing is a cache whose values are their own weights.
 func weighing(config oncecache.Config[string, int], bound int64) *removals {
 	config.MaxWeight, config.Weight = bound, func(_ string, v int) int64 { return int64(v) }

@@ -1045,3 +1045,20 @@ func TestRenewedValuesAreWeighed(t *testing.T) {
 		c.Close(t.Context())
 	})
 }
+
+// A TTL begins when TTLFunc has returned.
+func TestTTLBeginsWhenTTLFuncReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{TTLFunc: func(string, int) time.Duration {
+			time.Sleep(time.Minute)
+			return time.Hour
+		}})
+		c.Set("k", 1)
+		time.Sleep(time.Hour - time.Second)
+		synctest.Wait()
+		wantGet(t, c, "k", 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantAbsent(t, c, "k")
+	})
+}

@@ -598,6 +598,41 @@ func value(c *oncecache.Cache[string, int], k string) (int, bool) {
 	return 0, false
 }
 
+// If the cache is closed before the function of many keys is called, that is the cause of its
+// context's end.
+func TestManyAreClosedBeforeTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		ended, end := context.WithCancel(t.Context())
+		end()
+		asked := 0
+		mine, leave := context.WithCancel(t.Context())
+		defer leave()
+		between := &asking{mine, func() {
+			if asked++; asked == 2 { // the first key has its creation, and the second none
+				c.Close(ended)
+			}
+		}}
+		var cause error
+		_, err := c.GetOrCreateMany(between, []int{1, 2}, func(ctx context.Context, _ []int) (map[int]int, error) {
+			cause = context.Cause(ctx)
+			return nil, cause
+		})
+		synctest.Wait()
+		if !errors.Is(err, oncecache.ErrClosed) || cause != oncecache.ErrClosed {
+			t.Errorf("%v; the cause is %v", err, cause)
+		}
+	})
+}
+
+// asking is a context that says when it is asked whether it has ended.
+type asking struct {
+	context.Context
+	asked func()
+}
+
+func (c *asking) Err() error { c.asked(); return c.Context.Err() }
+
 // What the function makes beside an error is kept, if it is clear that it is a
 // value: what a KeyErrors says nothing about, or what is not zero.
 func TestManyKeepsValuesBesideErrors(t *testing.T) {

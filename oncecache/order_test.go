@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 func itself(_ context.Context, k int) (int, error) { return k, nil }
@@ -162,6 +164,10 @@ func TestTimerGoesOn(t *testing.T) {
 				c, lease := idlers(t, 2*fewAtOnce)
 				r := c.shared()
 				o := r.order
+				// No timer looks beside this: it would find the lease of a Refresh.
+				o.mu.Lock()
+				o.timer = &alarm{stop: func() {}, bubble: atomics.Bubble()}
+				o.mu.Unlock()
 				for more := true; more; {
 					var out []*node[int, int]
 					out, more = o.few(r)

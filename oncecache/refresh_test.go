@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/latchfree/latchfree/internal/goid"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -1081,6 +1082,31 @@ func TestRenewUsesTheCache(t *testing.T) {
 		synctest.Wait()
 		if err := c.Close(t.Context()); err != nil || !ended {
 			t.Errorf("Close returns %v; Renew has ended: %t", err, ended)
+		}
+	})
+}
+
+// A renewal that asks for its own key when the old value has gone would wait for itself.
+func TestRenewAsksForItsKey(t *testing.T) {
+	if goid.Token() == 0 {
+		t.Skip("a goroutine is not known on " + runtime.GOARCH)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var c *oncecache.Cache[string, int]
+		var got error
+		settings := renewing(func(_ context.Context, k string, _ int) (int, error) {
+			time.Sleep(time.Hour) // until the old value has gone
+			_, got = c.GetOrCreate(k, with(3))
+			return 0, got
+		})
+		c = oncecache.MustNew(settings)
+		c.Set("k", 1)
+		time.Sleep(50 * time.Second)
+		wantGet(t, c, "k", 1)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if !isCycle(got) {
+			t.Errorf("%v, want a CycleError", got)
 		}
 	})
 }

@@ -213,6 +213,31 @@ func TestSyncNever(t *testing.T) {
 	want(4)
 }
 
+// With SyncNever, a crash of the machine may bring back what a failed write has left, until the
+// next Sync: that calls fsync though no call has written anything since the last one.
+func TestSyncAfterAFailedWrite(t *testing.T) {
+	m := &memory{}
+	j, err := journaltest.Open[any](m, journal.Options{Sync: journal.SyncNever})
+	must(t, err)
+	tell(t, j, story())
+	must(t, j.Sync(background))
+	m.Fault = func(op string) (int, error) {
+		if op == "write" {
+			return 1, errBoom
+		}
+		return 0, nil
+	}
+	if err := add("D", item(0, "x")).Call(j); !errors.Is(err, errBoom) {
+		t.Fatal(err)
+	}
+	m.Fault = nil
+	before := m.Count("sync")
+	must(t, j.Sync(background))
+	if n := m.Count("sync") - before; n != 1 || !m.Durable() {
+		t.Errorf("%d fsyncs, want 1", n)
+	}
+}
+
 // A Sync that fails breaks the journal, and so does the fsync of Close.
 func TestSyncFails(t *testing.T) {
 	for _, end := range []func(*journal.Journal[any]) error{
