@@ -31,15 +31,19 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire
 
 # What make test runs of them: histories use all four packages, each with one type of keys
-# and values, and so take a tenth of the time to compile.
+# and values, and so take little time to compile.
 RACE_SAMPLE := ./internal/atomics ./internal/table ./fuzz/histories
 
 RACED = GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)'
 NEEDS_CC = if ! command -v "$$($(GO) env CC)" >/dev/null; then echo 'left out: the race detector needs a C compiler'; exit 0; fi
 
+# What measures the library and what checks it, but for the gates. Their own tests take long
+# to compile, and make test leaves them out.
+ASIDE = $(filter-out ./internal/tools/repotest,$(call packages,./bench/... ./internal/tools/...))
+packages = $(patsubst github.com/latchfree/latchfree/%,./%,$(shell $(GO) list $(1)))
+
 # The packages whose tests look whether they are to be short.
-MODULE := github.com/latchfree/latchfree
-SHORTENED = ./fuzz/histories $(shell $(GO) list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... | xargs grep -l 'testing.Short()' | xargs -n1 dirname | sort -u | sed 's,^$(CURDIR),.,')
+SHORTENED = $(filter-out $(ASIDE),./fuzz/histories $(shell $(GO) list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... | xargs grep -l 'testing.Short()' | xargs -n1 dirname | sort -u | sed 's,^$(CURDIR),.,'))
 
 # Those with stress tests.
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./cowchangeset/journal/reader
@@ -80,7 +84,7 @@ PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(T
 
 .PHONY: test
 test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (5 minutes on 2 cores from nothing)
-	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) ./... # once, and not three times at once
+	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
 	@echo
 	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; histories and tables under the race detector'
@@ -119,15 +123,15 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 	GOARCH=arm64 $(GO) vet ./...
 
 .PHONY: unit
-unit: ## unit tests, examples, fuzz seeds, gates; those in SHORTENED without what takes long
+unit: ## unit tests, examples, fuzz seeds, gates, without what takes long
 	@echo '== unit tests, examples, fuzz seeds, gates'
-	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(filter-out $(SHORTENED),$(patsubst $(MODULE)%,.%,$(shell $(GO) list ./...)))
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(filter-out $(SHORTENED) $(ASIDE),$(call packages,./...))
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(SHORTENED)
 
 .PHONY: unit-long
-unit-long: ## the packages in SHORTENED in full, and the hash tables in portable Go
-	@echo '== long tests'
-	$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(SHORTENED)
+unit-long: ## what unit leaves out: long tests, those of tools and benchmarks; the hash tables in portable Go
+	@echo '== long tests, tools, benchmarks'
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(SHORTENED) $(ASIDE)
 	$(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -short -tags purego -run 'Key|Lines|NaN' ./internal/table
 
 .PHONY: race
