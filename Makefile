@@ -32,7 +32,7 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 
 # What make test runs of them: histories use all four packages, each with one type of keys
 # and values, and so take little time to compile.
-RACE_SAMPLE := ./internal/atomics ./internal/table ./fuzz/histories
+RACE_SAMPLE := ./internal/atomics ./fuzz/histories
 
 RACED = GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)'
 NEEDS_CC = if ! command -v "$$($(GO) env CC)" >/dev/null; then echo 'left out: the race detector needs a C compiler'; exit 0; fi
@@ -87,7 +87,7 @@ test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples o
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
 	@echo
-	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; histories and tables under the race detector'
+	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; histories under the race detector'
 	@echo 'make test-all adds: modules of their own, long tests, everything under the race detector, 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: test-all
@@ -141,8 +141,8 @@ race: ## the tests under the race detector at 4 threads, and shorter (see stress
 	@$(NEEDS_CC); GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal ./cowchangeset/journal/reader
 
 .PHONY: race-sample
-race-sample: ## histories of all four packages, and the hash tables, under the race detector
-	@echo '== race detector: histories and tables'
+race-sample: ## histories of all four packages and of the hash tables, under the race detector
+	@echo '== race detector, histories'
 	@$(NEEDS_CC); $(RACED) $(RACE_SAMPLE)
 
 .PHONY: modelcheck
