@@ -83,7 +83,7 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER)
 
 .PHONY: test
-test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (5 minutes on 2 cores from nothing)
+test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (budget: 5 minutes on 2 quiet cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
 	@echo
@@ -91,7 +91,7 @@ test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples o
 	@echo 'make test-all adds: modules of their own, long tests, everything under the race detector, 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: test-all
-test-all: test ## make test, then test-rest: what a release needs (10 minutes from nothing)
+test-all: test ## make test, then test-rest: what a release needs (budget: 10 minutes)
 	@$(MAKE) --no-print-directory test-rest
 
 .PHONY: test-rest
@@ -266,7 +266,7 @@ mutants-sequential: ## the same with conditions, arithmetic and results (hours)
 	$(GO) run ./internal/tools/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: lint
-lint: ## staticcheck with each set of build tags, tests too (a minute)
+lint: ## staticcheck with each set of build tags, tests too (seven minutes)
 	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/tools/lint/go.mod staticcheck -matrix ./...
 	@for module in $(NESTED); do \
 		echo "== $$module"; \
