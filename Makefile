@@ -37,8 +37,8 @@ RACE_SAMPLE := ./internal/atomics ./fuzz/histories
 RACED = GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)'
 NEEDS_CC = if ! command -v "$$($(GO) env CC)" >/dev/null; then echo 'left out: the race detector needs a C compiler'; exit 0; fi
 
-# What measures the library and what checks it, but for the gates. Their own tests take long
-# to compile, and make test leaves them out.
+# What measures the library and what checks it, but for the gates. make test leaves out their
+# own tests.
 ASIDE = $(filter-out ./internal/tools/repotest,$(call packages,./bench/... ./internal/tools/...))
 packages = $(patsubst github.com/latchfree/latchfree/%,./%,$(shell $(GO) list $(1)))
 
@@ -87,8 +87,8 @@ test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples o
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
 	@echo
-	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; histories under the race detector'
-	@echo 'make test-all adds: modules of their own, long tests, everything under the race detector, 2,000 interleavings of each protocol, benchmarks once'
+	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; with a C compiler, histories under the race detector'
+	@echo 'make test-all adds: modules of their own, long tests, those of tools, all packages under the race detector, 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: test-all
 test-all: test ## make test, then test-rest: what a release needs (budget: 10 minutes)
@@ -98,7 +98,7 @@ test-all: test ## make test, then test-rest: what a release needs (budget: 10 mi
 test-rest: ## what make test leaves out; what it has run in this checkout is not run again
 	@$(PARTS_OF_A_TEST) nested race modelcheck-most vet-modelcheck unit-long smoke
 	@echo
-	@echo 'passed: modules of their own, long tests, the race detector, 2,000 interleavings of each protocol, benchmarks once'
+	@echo 'passed: modules of their own, long tests, those of tools; with a C compiler, the race detector; 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
