@@ -30,6 +30,21 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 # one instant, the race detector of Go 1.26 stops with a failed check of its own.
 ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire
 
+# What make test runs of them: histories use all four packages, each with one type of keys
+# and values, and so take little time to compile.
+RACE_SAMPLE := ./internal/atomics ./fuzz/histories
+
+RACED = GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)'
+NEEDS_CC = if ! command -v "$$($(GO) env CC)" >/dev/null; then echo 'left out: the race detector needs a C compiler'; exit 0; fi
+
+# What measures the library and what checks it, but for the gates. make test leaves out their
+# own tests.
+ASIDE = $(filter-out ./internal/tools/repotest,$(call packages,./bench/... ./internal/tools/...))
+packages = $(patsubst github.com/latchfree/latchfree/%,./%,$(shell $(GO) list $(1)))
+
+# The packages whose tests look whether they are to be short.
+SHORTENED = $(filter-out $(ASIDE),./fuzz/histories $(shell $(GO) list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... | xargs grep -l 'testing.Short()' | xargs -n1 dirname | sort -u | sed 's,^$(CURDIR),.,'))
+
 # Those with stress tests.
 STRESSED := $(PUBLIC) $(PARTS) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./cowchangeset/journal/reader
 
@@ -65,11 +80,25 @@ help: ## list the targets
 # most of the time. make prints what each has printed when it is over, if it can.
 TOGETHER := --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
+PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER)
 
 .PHONY: test
-test: ## everything that must pass (8 to 10 minutes on 2 cores from nothing)
-	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) ./... # once, and not three times at once
-	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER) format nested race modelcheck-most vet unit smoke
+test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (budget: 5 minutes on 2 quiet cores from nothing)
+	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
+	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
+	@echo
+	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; with a C compiler, histories under the race detector'
+	@echo 'make test-all adds: modules of their own, long tests, those of tools, all packages under the race detector, 2,000 interleavings of each protocol, benchmarks once'
+
+.PHONY: test-all
+test-all: test ## make test, then test-rest: what a release needs (budget: 10 minutes)
+	@$(MAKE) --no-print-directory test-rest
+
+.PHONY: test-rest
+test-rest: ## what make test leaves out; what it has run in this checkout is not run again
+	@$(PARTS_OF_A_TEST) nested race modelcheck-most vet-modelcheck unit-long smoke
+	@echo
+	@echo 'passed: modules of their own, long tests, those of tools; with a C compiler, the race detector; 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -82,6 +111,10 @@ vet: ## go vet and go mod verify
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 	$(BIG_HEAP) $(GO) vet ./...
+
+.PHONY: vet-modelcheck
+vet-modelcheck: ## go vet of what explores
+	@echo '== vet, with the model checker'
 	$(BIG_HEAP) $(GO) vet -tags modelcheck $(MODEL)
 
 .PHONY: vet-platforms
@@ -90,20 +123,27 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 	GOARCH=arm64 $(GO) vet ./...
 
 .PHONY: unit
-unit: ## unit tests, examples, fuzz seeds, gates
+unit: ## unit tests, examples, fuzz seeds, gates, without what takes long
 	@echo '== unit tests, examples, fuzz seeds, gates'
-	$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(filter-out $(SHORTENED) $(ASIDE),$(call packages,./...))
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(SHORTENED)
+
+.PHONY: unit-long
+unit-long: ## what unit leaves out: long tests, those of tools and benchmarks; the hash tables in portable Go
+	@echo '== long tests, tools, benchmarks'
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(SHORTENED) $(ASIDE)
 	$(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -short -tags purego -run 'Key|Lines|NaN' ./internal/table
 
 .PHONY: race
-race: ## the same under the race detector at 4 threads, and shorter (see stress)
+race: ## the tests under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
-	@if command -v "$$($(GO) env CC)" >/dev/null; then $(MAKE) --no-print-directory raced; else echo 'left out: the race detector needs a C compiler'; fi
+	@$(NEEDS_CC); $(RACED) $(RACE)
+	@$(NEEDS_CC); GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal ./cowchangeset/journal/reader
 
-.PHONY: raced
-raced:
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)' $(RACE)
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal ./cowchangeset/journal/reader
+.PHONY: race-sample
+race-sample: ## histories of all four packages and of the hash tables, under the race detector
+	@echo '== race detector, histories'
+	@$(NEEDS_CC); $(RACED) $(RACE_SAMPLE)
 
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md (7 minutes)
@@ -117,8 +157,13 @@ modelcheck-most: ## the same, but the first 2,000 of each protocol at most, and 
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/sequences ./fuzz/interleavings ./fuzz/internal/interleave
 	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/tools/mc/... ./fuzz%,$(MODEL))
 
+.PHONY: modelcheck-sample
+modelcheck-sample: ## the same, but 60 interleavings of each protocol, and 60 at random
+	@echo '== model checker, 120 interleavings of each protocol'
+	@$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./internal/atomics $(PARTS) $(PUBLIC)
+
 .PHONY: modelcheck-spot
-modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 minutes; not in make test)
+modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 minutes; not in make test-all)
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
 	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/tools/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
@@ -136,7 +181,7 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 	done
 
 .PHONY: stalls
-stalls: ## stop a goroutine at each step of each operation, beside each other one and in threes, in many orders (long; not in make test)
+stalls: ## stop a goroutine at each step of each operation, beside each other one and in threes, in many orders (long; not in make test-all)
 	MC_STALLS=all $(BIG_HEAP) $(GO) test -vet=off -v -count 1 -tags modelcheck -timeout 2h -run '^TestProgress$$' $(PUBLIC) ./atomicbreaker/retrybudget ./atomicbreaker/throttle
 
 .PHONY: scenes
@@ -160,7 +205,7 @@ nested: ## vet and test the modules of their own
 	done
 
 .PHONY: nested-race
-nested-race: ## cluster, integrations and examples under the race detector (many minutes; not in make test)
+nested-race: ## cluster, integrations and examples under the race detector (many minutes; not in make test-all)
 	@for module in $(filter-out bench/% %/dashboard,$(NESTED)); do \
 		echo "== $$module"; \
 		(cd $$module && GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race ./...); \
@@ -221,7 +266,7 @@ mutants-sequential: ## the same with conditions, arithmetic and results (hours)
 	$(GO) run ./internal/tools/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: lint
-lint: ## staticcheck with each set of build tags, tests too (a minute)
+lint: ## staticcheck with each set of build tags, tests too (seven minutes)
 	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/tools/lint/go.mod staticcheck -matrix ./...
 	@for module in $(NESTED); do \
 		echo "== $$module"; \

@@ -276,6 +276,9 @@ func TestLinesAreJSON(t *testing.T) {
 
 // The shell commands of the package's documentation find what Verify finds.
 func TestShell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a shell for each line")
+	}
 	if runtime.GOOS != "linux" {
 		return // others have no sha256sum
 	}

@@ -20,7 +20,9 @@ const queueEvery = 50 * time.Millisecond
 // during the given time, but for the one that asks, and whether the system says so.
 func Queue(ctx context.Context, during time.Duration) (threads float64, known bool) {
 	sum, reads := 0, 0
-	for end := time.Now().Add(during); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(queueEvery) {
+	next := time.NewTicker(queueEvery)
+	defer next.Stop()
+	for end := time.Now().Add(during); time.Now().Before(end) && ctx.Err() == nil; {
 		text, err := os.ReadFile("/proc/stat")
 		if err != nil {
 			return 0, false
@@ -28,6 +30,10 @@ func Queue(ctx context.Context, during time.Duration) (threads float64, known bo
 		if n, ok := parseRunnable(string(text)); ok {
 			sum += n
 			reads++
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
 		}
 	}
 	return float64(sum) / float64(max(reads, 1)), reads > 0

@@ -103,7 +103,11 @@ func movedTo(m, bad *memory, segment string) *foldertest.File {
 // nothing, or all bytes are kept, the journal opens, and nothing that was finished is to be
 // done. Undo takes the last repair back, unless something was written since.
 func TestDamages(t *testing.T) {
-	for range 1500 {
+	journals := 1500
+	if testing.Short() {
+		journals = 150
+	}
+	for range journals {
 		m := &memory{}
 		all := random(t, m)
 		what := ""

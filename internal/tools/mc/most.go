@@ -12,7 +12,7 @@ import (
 
 // mostVariable names the environment variable that says how many executions of a body Check
 // explores at most. Of a larger body it explores the first ones, and takes the rest from the
-// committed page, on trust: so make test finds a change of what is small, and make modelcheck
+// committed page, on trust: so make test-all finds a change of what is small, and make modelcheck
 // any. CheckCost takes the lines that 64 cores move on trust, which are most of its work. It
 // does not hold while the page is written.
 const mostVariable = "MC_MOST"

@@ -10,6 +10,9 @@ import (
 // A test is run on mutants of the functions that it comes to, and of those of
 // which nothing is known.
 func TestReach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs of mutants")
+	}
 	c := campaign{toolchain: inPlace(t)}
 	target, err := c.load(fixture)
 	if err != nil {

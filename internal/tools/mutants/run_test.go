@@ -14,6 +14,9 @@ import (
 // of a test that it must be built alone for, and one lives, since no test calls
 // its function.
 func TestCampaign(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs of mutants")
+	}
 	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready|stable: stale`, "-layers", "protocol,unit", fixture}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +90,9 @@ func TestStopped(t *testing.T) {
 
 // What became of a mutant is known until something changes that matters.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs of mutants")
+	}
 	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready`, "-layers", "protocol,unit", "-j", "1", fixture}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
