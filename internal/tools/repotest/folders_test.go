@@ -8,11 +8,8 @@ import (
 	"testing"
 )
 
-// full is how many entries a folder may have, so that a newcomer can read its list. The list of
-// atomicbreaker is longer, and may not grow.
+// full is how many entries a folder may have, so that a newcomer can read its list.
 const full = 60
-
-var fuller = map[string]int{"atomicbreaker": 77}
 
 // Folders are short enough to read. Seeds of fuzz targets are data.
 func TestFoldersAreShort(t *testing.T) {
@@ -33,12 +30,8 @@ func TestFoldersAreShort(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		limit := full
-		if l, ok := fuller[dir]; ok {
-			limit = l
-		}
-		if seen++; len(entries) > limit {
-			t.Errorf("%s has %d entries, %d are allowed: put what is of one subject into one file", dir, len(entries), limit)
+		if seen++; len(entries) > full {
+			t.Errorf("%s has %d entries, %d are allowed: put what is of one subject into one file", dir, len(entries), full)
 		}
 		return nil
 	})
