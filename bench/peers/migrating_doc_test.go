@@ -51,7 +51,7 @@ func tableRows(t *testing.T, section string) (rows [][]string) {
 func TestMigratingNamesItsTests(t *testing.T) {
 	text, err := os.ReadFile(migrating)
 	require.NoError(t, err)
-	examples := functions(t, "../../atomicbreaker/example_migrating_test.go")
+	examples := functions(t, "../../atomicbreaker/example_test.go")
 	tests := functions(t, "*_test.go")
 	rowsOf := map[string][]row{
 		"gobreaker":   slices.Concat(gobreakerRows, gobreakerDifferences),
