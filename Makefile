@@ -39,7 +39,7 @@ NEEDS_CC = if ! command -v "$$($(GO) env CC)" >/dev/null; then echo 'left out: t
 
 # What measures the library and what checks it, but for the gates. make test leaves out their
 # own tests.
-ASIDE = $(filter-out ./internal/tools/repotest,$(call packages,./bench/... ./internal/tools/...))
+ASIDE = $(call packages,./bench/... ./internal/tools/...)
 packages = $(patsubst github.com/latchfree/latchfree/%,./%,$(shell $(GO) list $(1)))
 
 # The packages whose tests look whether they are to be short.
@@ -85,7 +85,7 @@ PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(T
 .PHONY: test
 test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (budget: 5 minutes on 2 quiet cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
-	@$(PARTS_OF_A_TEST) format vet race-sample modelcheck-sample unit
+	@$(PARTS_OF_A_TEST) gates format vet race-sample modelcheck-sample unit
 	@echo
 	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; with a C compiler, histories under the race detector'
 	@echo 'make test-all adds: modules of their own, long tests, those of tools, all packages under the race detector, 2,000 interleavings of each protocol, benchmarks once'
@@ -123,10 +123,15 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 	GOARCH=arm64 $(GO) vet ./...
 
 .PHONY: unit
-unit: ## unit tests, examples, fuzz seeds, gates, without what takes long
-	@echo '== unit tests, examples, fuzz seeds, gates'
+unit: ## unit tests, examples, fuzz seeds, without what takes long
+	@echo '== unit tests, examples, fuzz seeds'
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(filter-out $(SHORTENED) $(ASIDE),$(call packages,./...))
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(SHORTENED)
+
+.PHONY: gates
+gates: ## what internal/tools/repotest demands of sources, docs and importers, but for sizes and walks
+	@echo '== gates'
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short ./internal/tools/repotest
 
 .PHONY: unit-long
 unit-long: ## what unit leaves out: long tests, those of tools and benchmarks; the hash tables in portable Go

@@ -44,6 +44,9 @@ func (s State) rejects() bool { return s == Open || s == ForcedOpen }
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Outcome is what the end of a call says about the thing called.
+//
+// Permit.Report, GroupPermit.Report, word.record and Stats have a case for each, and so have packages
+// throttle, breakerhttp and internal/metrics.
 type Outcome uint8
 
 const (

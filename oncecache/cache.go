@@ -233,10 +233,11 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 // ErrClosed as cause, when the cache is closed. A value should not keep it. For a creation that
 // goes on without callers, call with [context.WithoutCancel] on a goroutine of its own.
 //
-// If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that started
-// it, with an error that wraps the [*PanicError] that the others get; if no caller waits, Close returns it. If
-// ctx has ended already, GetOrCreateContext returns the value if there is one, and otherwise ctx.Err(). A nil
-// create stands for Config.Create. GetOrCreateContext panics if ctx is nil, or both functions are.
+// If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that
+// started it, with an error that wraps the [*PanicError] that the others get; if no caller waits,
+// Close returns it. After runtime.Goexit all get [ErrGoexit]. If ctx has ended already,
+// GetOrCreateContext returns the value if there is one, and otherwise ctx.Err(). A nil create stands
+// for Config.Create. GetOrCreateContext panics if ctx is nil, or both functions are.
 //
 // GetOrCreateContext is wait-free if k has a value, and otherwise blocking: it waits for create or until ctx
 // ends, and for the mutex of one bucket. It takes effect as GetOrCreate does, or when the caller leaves.
