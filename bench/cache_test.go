@@ -174,7 +174,7 @@ func BenchmarkCacheCreate(b *testing.B) {
 	var worker atomic.Int32
 	eachCache(b, cacheMakers, "keys=1000", urls[:resident], func(b *testing.B, c cache) {
 		b.RunParallel(func(pb *testing.PB) {
-			own := urls[resident+each*int(worker.Add(1))%workers:][:each]
+			own := urls[resident+each*(int(worker.Add(1))%workers):][:each]
 			for i := 0; pb.Next(); i++ {
 				url := own[i%each]
 				if e := c.get(url); e.url != url {

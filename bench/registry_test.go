@@ -195,7 +195,7 @@ func BenchmarkRegistryChurn(b *testing.B) {
 		var worker atomic.Int32
 		eachRegistry(b, fmt.Sprintf("keys=%d", resident), names[:resident], func(b *testing.B, r registry) {
 			b.RunParallel(func(pb *testing.PB) {
-				own := names[resident+each*int(worker.Add(1))%workers:][:each]
+				own := names[resident+each*(int(worker.Add(1))%workers):][:each]
 				for i := 0; pb.Next(); i++ {
 					name := own[i%each]
 					if _, err := r.Create(name, action{Name: name}); err != nil {

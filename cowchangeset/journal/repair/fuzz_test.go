@@ -97,7 +97,11 @@ func tryRead(t *testing.T, from byte, texts ...[]byte) {
 		if corrupt = refused.(*journal.CorruptError); !strings.Contains(corrupt.Reason, "newline") { // which may come
 			got, err := follow(t, r, len(events)+1)
 			var same *journal.CorruptError
-			if !errors.As(err, &same) || same.Line != corrupt.Line || len(got) < len(events) {
+			want := len(events)
+			if want > 0 && !bytes.HasSuffix(m.Text(), []byte("\n")) {
+				want-- // Follow waits for its newline
+			}
+			if !errors.As(err, &same) || same.Line != corrupt.Line || len(got) < want {
 				t.Fatalf("Follow: %d, %v, Open: %v", len(got), err, refused)
 			}
 		}

@@ -243,14 +243,11 @@ func (s *Scanner) Headless() bool {
 // so the line counts.
 func (s *Scanner) complete(rest []byte) (*Line, error) {
 	s.Torn = int64(len(rest))
-	if s.Waits {
-		rest = nil
-	}
 	n := s.lineIn(rest)
 	switch {
 	case s.Read == 0 || n == 0 && s.Size == 0:
 		return nil, s.corrupt("the segment has no header")
-	case n == 0:
+	case n == 0 || s.Waits: // for its newline
 		return s.Next() // the end
 	}
 	if len(rest) > n+1 {
