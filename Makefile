@@ -83,7 +83,7 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER)
 
 .PHONY: test
-test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (budget: 5 minutes on 2 quiet cores from nothing)
+test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (6 to 7 minutes on 2 cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) gates format vet race-sample modelcheck-sample unit
 	@echo
