@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -173,6 +174,7 @@ func TestCompressBesideAPrune(t *testing.T) {
 	must(t, start("C", 3, "B").Call(j))
 	must(t, j.Rotate(background))
 	var removals int
+	var created atomic.Bool
 	compressing, removed, done := make(chan bool), make(chan bool), make(chan error, 1)
 	m.SetFault(func(op string) (int, error) {
 		switch op {
@@ -182,9 +184,8 @@ func TestCompressBesideAPrune(t *testing.T) {
 				<-compressing
 			}
 		case "create":
-			if compressing != nil {
+			if created.CompareAndSwap(false, true) {
 				close(compressing)
-				compressing = nil
 				<-removed
 			}
 		}
