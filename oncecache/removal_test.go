@@ -697,7 +697,7 @@ func TestT29_RemovedInFlight(t *testing.T) {
 // anew in each and stands still outside, and by tests that run in real time: in any order.
 
 // stays is how long values and errors of these tests stay.
-const stays = 8 * time.Millisecond
+const stays = 24 * time.Millisecond
 
 // stages are where a cache is used, one after the other: b is a bubble, r is real time. It is made in
 // the first. In an o it is made only, outside.
