@@ -28,8 +28,7 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 # Tests of one goroutine, with which nothing races, that take long, and those that
 # measure what the race detector changes. ManyExpire: where many timers of a bubble fire at
 # one instant, the race detector of Go 1.26 stops with a failed check of its own.
-# ValuesGoInEachBubble: races with a timer of real time, which slower code loses.
-ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire|ValuesGoInEachBubble
+ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|DeparturesAreForgotten$$|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize|ManyExpire
 
 # What make test runs of them: histories use all four packages, each with one type of keys
 # and values, and so take little time to compile.
