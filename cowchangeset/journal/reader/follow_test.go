@@ -1,6 +1,7 @@
 package reader_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -127,6 +128,56 @@ func TestFollowAfterHalfLine(t *testing.T) {
 		equal(t, len(next()), 1)
 		equal(t, failed(), nil)
 	})
+}
+
+// halfHeader returns three segments of which the last has nothing but a header without its newline,
+// and all of that segment.
+func halfHeader(t *testing.T) (m *memory, text []byte, header int) {
+	m, _ = three(t)
+	text = slices.Clone(m.Segment(3).Data)
+	header = bytes.IndexByte(text, '\n')
+	m.Put(3, text[:header])
+	return m, text, header
+}
+
+// A header that Events has counted may be without its newline, and is none that was taken back.
+func TestFollowAfterHalfHeader(t *testing.T) {
+	m, text, header := halfHeader(t)
+	events := journaltest.Collect(t, readerOf(t, m).Events(background, 0))
+	followed(t, m, events[len(events)-1].Line, func(next func() []reader.Event[any], failed func() error) {
+		equal(t, len(next()), 0)
+		m.Put(3, text[:header+1])
+		equal(t, len(next()), 0)
+		m.Put(3, text)
+		equal(t, len(next()), bytes.Count(text, []byte("\n"))-1)
+		equal(t, failed(), nil)
+	})
+}
+
+// Where a newline would not help, Follow ends with the error of Open.
+func TestFollowDamageBesideAHalfHeader(t *testing.T) {
+	for name, damage := range map[string]func(m *memory, text []byte, header int){
+		"its newline": func(m *memory, text []byte, header int) { m.Put(3, append(slices.Clone(text[:header]), "XYZ"...)) },
+		"its number": func(m *memory, text []byte, header int) {
+			m.Put(4, text[:header])
+			m.Delete(journaltest.SegmentName(3))
+		},
+		"another's":         func(m *memory, text []byte, header int) { m.Put(3, text[:header-9]) },
+		"a missing segment": func(m *memory, text []byte, header int) { m.Delete(journaltest.SegmentName(1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, text, header := halfHeader(t)
+			damage(m, text, header)
+			_, want := journaltest.Open[any](m.Clone(), journal.Options{})
+			if corrupt := (*journal.CorruptError)(nil); !errors.As(want, &corrupt) {
+				t.Fatalf("Open: %v", want)
+			}
+			followed(t, m, 0, func(next func() []reader.Event[any], failed func() error) {
+				next()
+				equal(t, failed(), want)
+			})
+		})
+	}
 }
 
 // Damage stays.

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,8 +179,27 @@ func (s *Scanner) place(c *checked) (why string) {
 
 // placeHeader is place for a header.
 func (s *Scanner) placeHeader(c *checked) (why string) {
-	l, next := &c.Line, s.Read > 0 && c.Segment == s.State.Segment+1
+	if why := s.checkHeader(c); why != "" {
+		return why
+	}
+	if s.follows(c) && s.Whole {
+		s.State.Apply(&c.Line)
+		return ""
+	}
+	before := len(s.State.Holes)
+	s.State.adopt(&c.Line)
+	for i := range s.State.Holes[before:] {
+		s.State.Holes[before+i].line = s.Number
+	}
+	return ""
+}
+
+// checkHeader returns why a header cannot come next, or "".
+func (s *Scanner) checkHeader(c *checked) (why string) {
+	l, next := &c.Line, s.follows(c)
 	switch {
+	case l.Op != OpJournal:
+		return "the segment has no header"
 	case s.Read == 0 && (c.number == 1) != (l.Segment == 1):
 		return "no such header can be"
 	case l.Segment != s.Files[s.At].Number:
@@ -190,23 +210,15 @@ func (s *Scanner) placeHeader(c *checked) (why string) {
 		return "its prev is not the hash of the line before it"
 	case s.Read > 0 && c.number <= s.Number:
 		return fmt.Sprintf("it says that it is line %d", c.number)
+	case next && s.Whole:
+		return s.State.checkNext(l)
 	}
-	if next && s.Whole {
-		if why := s.State.checkNext(l); why != "" {
-			return why
-		}
-		s.State.Apply(l)
-		return ""
-	}
-	if why := s.State.checkAdopted(l); why != "" {
-		return why
-	}
-	before := len(s.State.Holes)
-	s.State.adopt(l)
-	for i := range s.State.Holes[before:] {
-		s.State.Holes[before+i].line = s.Number
-	}
-	return ""
+	return s.State.checkAdopted(l)
+}
+
+// follows reports whether a header is of the segment after the one before.
+func (s *Scanner) follows(c *checked) bool {
+	return s.Read > 0 && c.Segment == s.State.Segment+1
 }
 
 // ending returns the hash of the last line of the segment that is before the next header.
@@ -240,21 +252,30 @@ func (s *Scanner) Headless() bool {
 
 // complete looks for a line at the end that lost its newline. A write that was cut off
 // there leaves such a line, and so does damage to the last byte of an acknowledged one:
-// so the line counts.
+// so the line counts, unless s waits for its newline.
 func (s *Scanner) complete(rest []byte) (*Line, error) {
 	s.Torn = int64(len(rest))
 	n := s.lineIn(rest)
 	switch {
 	case s.Read == 0 || n == 0 && s.Size == 0:
 		return nil, s.corrupt("the segment has no header")
-	case n == 0 || s.Waits: // for its newline
+	case n == 0 || s.Waits && s.Size > 0:
 		return s.Next() // the end
-	}
-	if len(rest) > n+1 {
+	case len(rest) > n+1:
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
 	c := new(checked)
 	s.blocks.check(c, rest[:n])
+	if s.Waits { // for a header; what is wrong even with its newline comes first
+		why := c.why
+		if why == "" {
+			why = s.checkHeader(c)
+		}
+		if missing := s.Missing(); why == "" && missing != nil {
+			return nil, missing
+		}
+		return nil, s.corrupt(cmp.Or(why, "the segment has no header"))
+	}
 	l, err := s.take(c)
 	if err == nil {
 		s.Torn, s.Unterminated = int64(len(rest)-n), true
