@@ -43,10 +43,10 @@ func (s State) rejects() bool { return s == Open || s == ForcedOpen }
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// There is a case for each Outcome in Permit.Report, GroupPermit.Report, settings.outcome,
+// word.record, Stats, and packages breakerhttp and internal/metrics.
+
 // Outcome is what the end of a call says about the thing called.
-//
-// Permit.Report, GroupPermit.Report, word.record and Stats have a case for each, and so have packages
-// throttle, breakerhttp and internal/metrics.
 type Outcome uint8
 
 const (

@@ -160,8 +160,8 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Back
 
 // RecordContext is Record with a context that bounds the wait for the Store. When ctx ends, it
 // returns a StoreError with Method "wait" beside the receipt: the entry is recorded, and the store
-// gets it later. If ctx is done beforehand, it records nothing and returns the cause. It panics if
-// ctx is nil.
+// gets it later, unless the error matches ErrBacklogFull. If ctx is done beforehand, it records
+// nothing and returns the cause. It panics if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx ends.
 // It takes effect when the entry's slot is reserved.

@@ -64,7 +64,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	return c, nil
 }
 
-// MustNew is [New] for settings that are known to be right: it panics where New returns an error.
+// MustNew is like [New] but panics if a setting is wrong.
 func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 	c, err := New(config)
 	if err != nil {
@@ -235,7 +235,8 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 //
 // If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that
 // started it, with an error that wraps the [*PanicError] that the others get; if no caller waits,
-// Close returns it. After runtime.Goexit all get [ErrGoexit]. If ctx has ended already,
+// Close returns it. After runtime.Goexit they all get [ErrGoexit]; where create ran on the caller's
+// goroutine, that ends. If ctx has ended already,
 // GetOrCreateContext returns the value if there is one, and otherwise ctx.Err(). A nil create stands
 // for Config.Create. GetOrCreateContext panics if ctx is nil, or both functions are.
 //

@@ -94,7 +94,7 @@ type Config[K comparable, V any] struct {
 	// ErrorTTL is how long the error of a create function is kept and returned without another
 	// call. Zero means that errors are not kept; less than zero, until a call sets or deletes the
 	// key. MaxEntries and IdleTimeout may remove the error earlier. Not kept are panics, timeouts,
-	// cycles, errors of a Refresh whose old value stays, and errors that come when all callers have
+	// cycles, errors of a Refresh that began with a value, and errors that come when all callers have
 	// left.
 	ErrorTTL time.Duration
 

@@ -58,7 +58,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	return r, nil
 }
 
-// MustNew is New for settings known to be valid: it panics on an error.
+// MustNew is like New but panics if a setting is wrong.
 func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 	r, err := New(config)
 	if err != nil {
