@@ -185,11 +185,11 @@ func (a *actor) next() int { a.entry++; return a.entry }
 func (a *actor) do(o sceneStep) string {
 	ctx, c := context.Background(), a.at(o.slot)
 	receipt := func(r cowchangeset.Receipt, err error) string {
-		return fmt.Sprintf("%s %d %d: %s", r.ChangesetID, r.Ordinal, r.Seq, notified(err))
+		return fmt.Sprintf("%s %d %d: %s", r.ChangesetID, r.Ordinal, r.Seq, errorText(err))
 	}
 	started := func(c *cowchangeset.Changeset[int], err error) string {
 		if err != nil {
-			return notified(err)
+			return errorText(err)
 		}
 		a.sets = append(a.sets, c)
 		return fmt.Sprint(c.ID(), " ", c.Ordinal())
@@ -216,7 +216,7 @@ func (a *actor) do(o sceneStep) string {
 		defer cancel()
 		return receipt(a.tracker.RecordBatchContext(ctx, []int{a.next(), a.next()}))
 	case "Flush":
-		return notified(a.tracker.Flush(ctx))
+		return errorText(a.tracker.Flush(ctx))
 	case "Prune 1":
 		return fmt.Sprint(a.tracker.Prune(1))
 	case "Prune 2":
@@ -255,7 +255,7 @@ func (a *actor) do(o sceneStep) string {
 		return receipt(c.Record(a.next()))
 	case "Seal":
 		f, err := c.Seal(ctx)
-		return fmt.Sprintf("%d: %s", f.Len(), notified(err))
+		return fmt.Sprintf("%d: %s", f.Len(), errorText(err))
 	case "Apply", "Apply fails", "Apply panics":
 		ran, err := "", error(nil)
 		func() {
@@ -275,7 +275,7 @@ func (a *actor) do(o sceneStep) string {
 				return nil
 			})
 		}()
-		return ran + notified(err)
+		return ran + errorText(err)
 	case "ApplyEach", "ApplyEach fails":
 		ran := ""
 		err := c.ApplyEach(ctx, func(_ context.Context, seq uint64, e int) error {
@@ -285,9 +285,9 @@ func (a *actor) do(o sceneStep) string {
 			}
 			return nil
 		})
-		return ran + notified(err)
+		return ran + errorText(err)
 	case "Abort":
-		return notified(c.Abort(ctx, fmt.Errorf("because %d", a.next())))
+		return errorText(c.Abort(ctx, fmt.Errorf("because %d", a.next())))
 	case "Follow there":
 		f := a.follow()
 		ctx, f.stop = context.WithCancel(ctx)
@@ -373,15 +373,15 @@ func storedText(s saved) string {
 	return fmt.Sprintf("stored %s %d %v sealed %v applied %d reason %v %q\n", s.ID, s.Ordinal, s.Entries, s.Sealed, int64(s.Applied), s.Aborted, s.Reason)
 }
 
-// notified returns what an error says to a program.
-func notified(err error) string {
+// errorText returns what an error says to a program.
+func errorText(err error) string {
 	if err == nil {
 		return "ok"
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
 		for _, e := range joined.Unwrap() {
-			all = append(all, notified(e))
+			all = append(all, errorText(e))
 		}
 		return strings.Join(all, "; ")
 	}

@@ -40,14 +40,6 @@ func after(now, d time.Duration) time.Duration {
 	return (now + d + tick - 1) / tick * tick
 }
 
-// outside returns the first moment that is not of a bubble.
-func (r *root[K, V]) outside() time.Duration {
-	if epoch := r.accounting.epoch; epoch == epoch.Round(0) { // it was made in a bubble: see atomics.Bubble
-		return longAgo + 20*365*24*time.Hour
-	}
-	return longAgo
-}
-
 // lifetime says when a place has to be looked at. Its node never changes; the rest is under
 // order.mu, once the entry is shared.
 type lifetime[K comparable, V any] struct {
@@ -100,9 +92,9 @@ func (r *root[K, V]) idleAfter(now time.Duration) time.Duration {
 	return never
 }
 
-// schedule puts n, which is in the order, into the heap, if it has to be looked at. Now is the
-// present moment, or one shortly before. The caller holds mu.
-func (o *order[K, V]) schedule(r *root[K, V], n *node[K, V], now time.Duration) {
+// schedule puts n, which is in the order, into the heap, if it has to be looked at. The caller
+// holds mu.
+func (o *order[K, V]) schedule(r *root[K, V], n *node[K, V]) {
 	l := n.life
 	if l == nil {
 		return
@@ -116,7 +108,7 @@ func (o *order[K, V]) schedule(r *root[K, V], n *node[K, V], now time.Duration) 
 	default:
 		heap.Push(&o.heap, l)
 	}
-	o.arm(r, now)
+	o.arm(r)
 }
 
 // unschedule takes n out of the heap. The caller holds mu.
@@ -143,7 +135,7 @@ func (o *order[K, V]) prolong(r *root[K, V], n *node[K, V], l limits) bool {
 		case l.until == atOnce:
 			out = o.expire(out, n)
 		case n.stage == there:
-			o.schedule(r, n, l.from)
+			o.schedule(r, n)
 		}
 	}
 	o.mu.Unlock()
@@ -172,7 +164,7 @@ func (o *order[K, V]) renewLater(r *root[K, V], n *node[K, V]) {
 	now, lasts := r.now(), n.life.expires-n.created
 	ahead := r.ahead(lasts)
 	n.life.renews = after(now, max(tick, min(ahead, lasts-ahead)/8))
-	o.schedule(r, n, now)
+	o.schedule(r, n)
 }
 
 // alarm is a timer that fires once.
@@ -182,16 +174,16 @@ type alarm struct {
 	bubble uint64 // the bubble of testing/synctest in which it was made; 0: none
 }
 
-// arm starts a timer for the first of the heap, unless one fires before, at the moment now or
-// later. The timer does not keep the cache alive. The caller holds mu.
+// arm starts a timer for the first of the heap, unless one fires before. The timer does not keep
+// the cache alive. The caller holds mu.
 //
 // The timers of a bubble fire in that alone, and may not be stopped outside.
-func (o *order[K, V]) arm(r *root[K, V], now time.Duration) {
+func (o *order[K, V]) arm(r *root[K, V]) {
 	if len(o.heap) == 0 {
 		return
 	}
 	next := o.heap[0].next
-	if t := o.timer; t != nil && (t.bubble == 0 && now >= r.outside() || t.bubble == atomics.Bubble()) {
+	if t := o.timer; t != nil && (t.bubble == 0 || t.bubble == atomics.Bubble()) {
 		if t.fires <= next {
 			return
 		}
@@ -214,29 +206,31 @@ func (o *order[K, V]) rest() {
 	o.timer = nil
 }
 
-// look is a turn of a timer, and starts the next. It unlocks the order after every few nodes.
+// look is a turn of the timer by, and starts the next. It unlocks the order after every few nodes.
+// A timer that another has taken the place of looks at nothing: that may be of a bubble, with
+// another clock.
 func (o *order[K, V]) look(r *root[K, V], by *alarm) {
 	for more := true; more; {
 		var out []*node[K, V]
-		out, more = o.few(r)
+		out, more = o.few(r, by)
 		r.evictAll(out)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.timer == by {
 		o.timer = nil
+		o.arm(r)
 	}
-	o.arm(r, r.now())
 }
 
 // few looks at the next few nodes whose time has come, and takes those out whose entries are to
 // leave. More tells whether there may be others.
-func (o *order[K, V]) few(r *root[K, V]) (out []*node[K, V], more bool) {
+func (o *order[K, V]) few(r *root[K, V], by *alarm) (out []*node[K, V], more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := r.now()
 	for range fewAtOnce {
-		if len(o.heap) == 0 || o.heap[0].next > now {
+		if o.timer != by || len(o.heap) == 0 || o.heap[0].next > now {
 			return out, false
 		}
 		out = o.check(r, o.heap[0].node, now, out)
@@ -266,7 +260,7 @@ func (o *order[K, V]) check(r *root[K, V], n *node[K, V], now time.Duration, out
 			return append(out, n)
 		}
 	}
-	o.schedule(r, n, now)
+	o.schedule(r, n)
 	return out
 }
 

@@ -102,7 +102,7 @@ func Sweep[K comparable, V any](c *Cache[K, V]) (n int) {
 	r := c.shared()
 	for more := r.order != nil; more; {
 		var out []*node[K, V]
-		out, more = r.order.few(r)
+		out, more = r.order.few(r, r.order.timer)
 		r.evictAll(out)
 		n += len(out)
 	}

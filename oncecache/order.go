@@ -78,7 +78,7 @@ func (o *order[K, V]) add(r *root[K, V], n *node[K, V]) {
 		out = append(out, n)
 	default:
 		o.insert(r, n, o.newest)
-		o.schedule(r, n, n.created)
+		o.schedule(r, n)
 		out = o.tooMany(n)
 	}
 	o.mu.Unlock()
@@ -214,7 +214,7 @@ func (o *order[K, V]) succeed(r *root[K, V], to, from *node[K, V]) (replaced boo
 	}
 	from.stage = left // also if it has not come yet
 	if to.stage == there {
-		o.schedule(r, to, to.created)
+		o.schedule(r, to)
 		out = o.tooMany(to)
 	}
 	o.mu.Unlock()

@@ -128,7 +128,7 @@ func TestTimerLooksAtFewAtOnce(t *testing.T) {
 		turns := 0
 		for more := true; more; turns++ {
 			var out []*node[int, int]
-			out, more = r.order.few(r)
+			out, more = r.order.few(r, r.order.timer)
 			if len(out) > fewAtOnce {
 				t.Errorf("%d at once", len(out))
 			}
@@ -170,7 +170,7 @@ func TestTimerGoesOn(t *testing.T) {
 				o.mu.Unlock()
 				for more := true; more; {
 					var out []*node[int, int]
-					out, more = o.few(r)
+					out, more = o.few(r, r.order.timer)
 					r.evictAll(out)
 					if more {
 						o.mu.Lock()

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/latchfree/latchfree/internal/goid"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -1088,9 +1087,7 @@ func TestRenewUsesTheCache(t *testing.T) {
 
 // A renewal that asks for its own key when the old value has gone would wait for itself.
 func TestRenewAsksForItsKey(t *testing.T) {
-	if goid.Token() == 0 {
-		t.Skip("a goroutine is not known on " + runtime.GOARCH)
-	}
+	knowsGoroutines(t)
 	synctest.Test(t, func(t *testing.T) {
 		var c *oncecache.Cache[string, int]
 		var got error

@@ -712,36 +712,6 @@ func inStage(t *testing.T, stage rune, f func(t *testing.T)) {
 	}
 }
 
-// undisturbed plays the stages of an order with a new cache, and reports what was wrong. A timer of
-// real time that comes due in a bubble takes the bubble's values away: if that may have happened,
-// since play left something behind in real time, the stages are played again.
-func undisturbed(t *testing.T, order string, begin func() (play func(t *testing.T, i int, stage rune) (leaves time.Time, err error))) {
-	for range 100 {
-		play, errs, disturbed := begin(), []error(nil), false
-		var left time.Time
-		for i, stage := range order {
-			var leaves time.Time
-			inStage(t, stage, func(t *testing.T) {
-				var err error
-				leaves, err = play(t, i, stage)
-				errs = append(errs, err)
-			})
-			if stage == 'r' {
-				left = leaves
-			} else if !left.IsZero() {
-				disturbed = disturbed || time.Since(left) >= stays
-			}
-		}
-		if !disturbed {
-			if err := errors.Join(errs...); err != nil {
-				t.Error(err)
-			}
-			return
-		}
-	}
-	t.Error("this machine is too slow: each time, a timer came due in a bubble")
-}
-
 // What is set in a stage is there until its time is over, and goes then, whatever the stages
 // before have left in the cache, and whatever their timers had to do.
 func TestValuesGoInEachBubble(t *testing.T) {
@@ -754,39 +724,39 @@ func TestValuesGoInEachBubble(t *testing.T) {
 			// The later a stage begins, the later or sooner its timers are than those of stages before.
 			for _, later := range []time.Duration{0, stays / 4, -stays / 4} {
 				t.Run(fmt.Sprint(name, " ", order, " ", later), func(t *testing.T) {
-					undisturbed(t, order, func() func(*testing.T, int, rune) (time.Time, error) {
-						gone, settings := make(chan string, 100), settings
-						settings.OnRemove = func(k string, _ int, _ oncecache.Reason, _ error) { gone <- k }
-						var c *oncecache.Cache[string, int]
-						return func(t *testing.T, i int, stage rune) (leaves time.Time, err error) {
+					gone := make(chan string, 100)
+					settings.OnRemove = func(k string, _ int, _ oncecache.Reason, _ error) { gone <- k }
+					var c *oncecache.Cache[string, int]
+					for i, stage := range order {
+						inStage(t, stage, func(t *testing.T) {
 							if c == nil {
 								c = oncecache.MustNew(settings)
 							}
-							k := fmt.Sprint("key ", i)
-							switch stage {
-							case 'o':
-								return leaves, nil
-							case 'b':
-								time.Sleep(time.Second + time.Duration(i)*later)
-								c.Set(k, i)
-								err = goesInBubble(c, k)
-							case 'r':
-								c.Set(k, i)
-								err = isRemoved(c, k, gone)
+							if stage == 'o' {
+								return
 							}
-							leaves = time.Now()
+							if stage == 'b' {
+								time.Sleep(time.Second + time.Duration(i)*later)
+							}
+							k := fmt.Sprint("key ", i)
+							c.Set(k, i)
+							if stage == 'b' {
+								wantGoesInBubble(t, c, k)
+							} else {
+								wantRemoved(t, c, k, gone)
+							}
 							c.Set(fmt.Sprint("left ", i), i)
-							return leaves, err
-						}
-					})
+						})
+					}
 				})
 			}
 		}
 	}
 }
 
-// goesInBubble returns an error unless k is there for its time, and not long after it.
-func goesInBubble(c *oncecache.Cache[string, int], k string) error {
+// wantGoesInBubble reports it unless k is there for its time, and not long after it.
+func wantGoesInBubble(t *testing.T, c *oncecache.Cache[string, int], k string) {
+	t.Helper()
 	time.Sleep(stays - 1)
 	synctest.Wait()
 	found := false
@@ -794,18 +764,18 @@ func goesInBubble(c *oncecache.Cache[string, int], k string) error {
 		found = found || key == k
 	}
 	if !found {
-		return fmt.Errorf("%s is gone before its time", k)
+		t.Errorf("%s is gone before its time", k)
 	}
 	time.Sleep(2 * stays)
 	synctest.Wait()
 	if _, ok := c.Get(k); ok {
-		return fmt.Errorf("%s is there after its time", k)
+		t.Errorf("%s is there after its time", k)
 	}
-	return nil
 }
 
-// isRemoved waits until k is removed, in real time.
-func isRemoved(c *oncecache.Cache[string, int], k string, gone chan string) error {
+// wantRemoved waits until k is removed, in real time.
+func wantRemoved(t *testing.T, c *oncecache.Cache[string, int], k string, gone chan string) {
+	t.Helper()
 	for late := time.After(5 * time.Second); ; {
 		select {
 		case removed := <-gone:
@@ -813,53 +783,50 @@ func isRemoved(c *oncecache.Cache[string, int], k string, gone chan string) erro
 				continue
 			}
 			if _, ok := c.Get(k); ok {
-				return fmt.Errorf("%s is there when it has left", k)
+				t.Errorf("%s is there when it has left", k)
 			}
-			return nil
 		case <-late:
-			return fmt.Errorf("%s does not leave", k)
+			t.Errorf("%s does not leave", k)
 		}
+		return
 	}
 }
 
 // Likewise errors that are kept.
 func TestErrorsGoInEachBubble(t *testing.T) {
-	refused := errors.New("refused")
 	for _, order := range stages {
 		t.Run(order, func(t *testing.T) {
-			undisturbed(t, order, func() func(*testing.T, int, rune) (time.Time, error) {
-				var c *oncecache.Cache[string, int]
-				return func(t *testing.T, i int, stage rune) (leaves time.Time, err error) {
+			var c *oncecache.Cache[string, int]
+			for i, stage := range order {
+				inStage(t, stage, func(t *testing.T) {
 					if c == nil {
 						c = oncecache.MustNew(oncecache.Config[string, int]{ErrorTTLFunc: func(string, error) time.Duration { return stays }})
 					}
+					if stage == 'o' {
+						return
+					}
 					k, calls := fmt.Sprint("key ", i), 0
-					ask := func() { c.GetOrCreate(k, func() (int, error) { calls++; return 0, refused }) }
-					switch stage {
-					case 'o':
-						return leaves, nil
-					case 'b':
-						ask()
+					ask := func() { c.GetOrCreate(k, func() (int, error) { calls++; return 0, errors.New("refused") }) }
+					ask()
+					if stage == 'b' {
 						time.Sleep(stays - 1)
 						ask()
 						if calls != 1 {
-							err = errors.New("the error is not kept for its time")
+							t.Error("the error is not kept for its time")
 						}
 						time.Sleep(1)
 						ask()
-					case 'r':
+					} else {
 						for begun := time.Now(); calls < 2 && time.Since(begun) < 10*time.Second; runtime.Gosched() {
 							ask()
 						}
 					}
 					if calls != 2 {
-						err = errors.Join(err, fmt.Errorf("%d calls when the time of the first error is over", calls))
+						t.Errorf("%d calls when the time of the first error is over", calls)
 					}
-					leaves = time.Now()
-					c.GetOrCreate(fmt.Sprint("left ", i), func() (int, error) { return 0, refused })
-					return leaves, err
-				}
-			})
+					c.GetOrCreate(fmt.Sprint("left ", i), func() (int, error) { return 0, errors.New("refused") })
+				})
+			}
 		})
 	}
 }

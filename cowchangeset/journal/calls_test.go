@@ -54,8 +54,8 @@ func (m *model) start(h header) bool {
 	return true
 }
 
-// notified returns the entries that an Append has left to say when it is called.
-func (m *model) notified(id string, all []entry) []entry {
+// remaining returns the entries that an Append still has to write.
+func (m *model) remaining(id string, all []entry) []entry {
 	if c := m.all[id]; c != nil && len(c.Entries) > 0 {
 		return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Seq <= last(c) })
 	}
@@ -185,7 +185,7 @@ func calls(t *testing.T, program []byte) {
 				es = append(es, item(seq, id))
 				seq++
 			}
-			left := m.notified(id, es)
+			left := m.remaining(id, es)
 			return func() error { return j.Append(background, id, es) }, func() bool { return m.append(id, left) }
 		case 4:
 			n, seq := arg(3), uint64(0)

@@ -269,7 +269,7 @@ func TestSyncFails(t *testing.T) {
 // What fails while a file is opened fails Open, and leaves what the next one
 // needs.
 func TestOpenFails(t *testing.T) {
-	text, _, states := notified(t)
+	text, _, states := storyFile(t)
 	for n := range 4 { // open to write, remove the torn tail, fsync, fsync of the folder
 		m := holding(append(bytes.Clone(text), "{"...))
 		failAt(m, n, 0, false, "")

@@ -154,7 +154,7 @@ func damageOne(t *testing.T, path string) map[string]bool {
 // finished and then pruned. The next one goes on with it.
 func TestKilled(t *testing.T) {
 	path := newPath(t)
-	notified := map[string]*acknowledged{} // by ID
+	acks := map[string]*acknowledged{} // by ID
 	const attempts = 20
 	torn, dropped, taken, zipped, pruned := 0, 0, 0, 0, uint64(0)
 	for attempt := range attempts {
@@ -177,13 +177,13 @@ func TestKilled(t *testing.T) {
 			must(t, err)
 			switch kind {
 			case "started":
-				notified[id] = &acknowledged{ordinal: n}
+				acks[id] = &acknowledged{ordinal: n}
 			case "appended":
-				notified[id].entries = n
+				acks[id].entries = n
 			case "sealed":
-				notified[id].sealed = true
+				acks[id].sealed = true
 			case "applied":
-				notified[id].applied = true
+				acks[id].applied = true
 			case "pruning":
 				pruned = n
 			}
@@ -215,7 +215,7 @@ func TestKilled(t *testing.T) {
 		}
 		found := map[string]bool{}
 		for _, s := range load(t, j) {
-			if want := notified[s.ID]; want != nil && lost[s.ID] {
+			if want := acks[s.ID]; want != nil && lost[s.ID] {
 				found[s.ID] = true
 				if !s.Aborted && s.Applied != cowchangeset.AllApplied || want.applied && s.Applied != cowchangeset.AllApplied {
 					t.Fatalf("round %d: %s is to be applied, or again: sealed %v, applied %d; had returned: %+v", attempt, s.ID, s.Sealed, s.Applied, want)
@@ -223,7 +223,7 @@ func TestKilled(t *testing.T) {
 				*want = acknowledged{ordinal: s.Ordinal, entries: uint64(len(s.Entries)), sealed: true, lost: true}
 				continue
 			}
-			if want := notified[s.ID]; want != nil && want.lost {
+			if want := acks[s.ID]; want != nil && want.lost {
 				found[s.ID] = true
 				if uint64(len(s.Entries)) != want.entries {
 					t.Fatalf("round %d: %s has %d entries, and had %d", attempt, s.ID, len(s.Entries), want.entries)
@@ -236,7 +236,7 @@ func TestKilled(t *testing.T) {
 				}
 			}
 			found[s.ID] = true
-			want := notified[s.ID]
+			want := acks[s.ID]
 			if want == nil {
 				continue // its Start was on its way
 			}
@@ -244,12 +244,12 @@ func TestKilled(t *testing.T) {
 				t.Fatalf("round %d: %s has %d entries, sealed %v, applied %d; had returned: %+v", attempt, s.ID, len(s.Entries), s.Sealed, s.Applied, want)
 			}
 		}
-		for id, want := range notified {
+		for id, want := range acks {
 			if !found[id] && want.ordinal >= pruned {
 				t.Fatalf("round %d: %s, %+v, is not there; pruned up to %d", attempt, id, want, pruned)
 			}
 		}
 		must(t, j.Close())
 	}
-	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, %d had compressed ones, and %d have lost one", len(notified), attempts, torn, dropped, zipped, taken)
+	t.Logf("%d changesets; of %d journals %d had a torn tail, %d had dropped segments, %d had compressed ones, and %d have lost one", len(acks), attempts, torn, dropped, zipped, taken)
 }

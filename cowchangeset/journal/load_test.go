@@ -70,7 +70,7 @@ func TestLoadLoop(t *testing.T) {
 // What has changed under the journal is found, before it is mistaken for what
 // was there.
 func TestLoadChecks(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	flipped := bytes.Clone(text)
 	flipped[ends[0]+3] ^= 1
 	other := &memory{}

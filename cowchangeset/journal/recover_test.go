@@ -22,7 +22,7 @@ import (
 // the segment of the calls whose lines are whole, but for their newlines, which
 // then goes on.
 func TestEveryPrefix(t *testing.T) {
-	text, ends, states := notified(t)
+	text, ends, states := storyFile(t)
 	calls := story()
 	whole := 1 // lines of the prefix
 	for n := ends[0]; n <= len(text); n++ {
@@ -59,7 +59,7 @@ func TestEveryPrefix(t *testing.T) {
 // A segment is made whole or not at all: what has no whole header was damaged, and
 // a journal is not made in its place.
 func TestEmptied(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	for n := range ends[0] {
 		_, err := journaltest.Open[any](holding(text[:n]), journal.Options{})
 		var corrupt *journal.CorruptError
@@ -71,7 +71,7 @@ func TestEmptied(t *testing.T) {
 
 // The same as TestEveryPrefix with a real file, where lines end and next to it.
 func TestPrefixesOnDisk(t *testing.T) {
-	text, ends, states := notified(t)
+	text, ends, states := storyFile(t)
 	path := newPath(t)
 	must(t, os.Mkdir(path, 0o700))
 	for i, end := range ends[1:] {
@@ -94,7 +94,7 @@ func TestPrefixesOnDisk(t *testing.T) {
 // Every byte of a segment matters: if it is another one, the line is found, and
 // nothing is changed. The last newline is put back.
 func TestEveryFlip(t *testing.T) {
-	text, ends, states := notified(t)
+	text, ends, states := storyFile(t)
 	line := 1
 	for i := range text {
 		if i == ends[line-1] {
@@ -136,7 +136,7 @@ func TestEveryFlip(t *testing.T) {
 
 // A newline that was damaged before the end is not the end.
 func TestNewlineBeforeTorn(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	line := len(ends) - 2
 	bad := bytes.Clone(text[:len(text)-9])
 	bad[ends[line]-1] = ' '
@@ -150,7 +150,7 @@ func TestNewlineBeforeTorn(t *testing.T) {
 // Lines that are left out, told twice or in another order are found, where the
 // chain breaks.
 func TestLinesMoved(t *testing.T) {
-	text, _, _ := notified(t)
+	text, _, _ := storyFile(t)
 	lines := strings.SplitAfter(string(text), "\n")
 	lines = lines[:len(lines)-1]
 	check := func(what string, line int, why string, lines ...string) {
@@ -250,7 +250,7 @@ func TestForged(t *testing.T) {
 
 // Each line is JSON with the fields that the package's documentation names.
 func TestLinesAreJSON(t *testing.T) {
-	text, _, _ := notified(t)
+	text, _, _ := storyFile(t)
 	prev := strings.Repeat("0", 64)
 	kinds := map[string]int{}
 	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
@@ -305,7 +305,7 @@ func TestShell(t *testing.T) {
 		must(t, err)
 		return string(out)
 	}
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	several, _ := segmented(t)
 	if out := run(several); out != "" {
 		t.Errorf("it finds: %s", out)
@@ -327,7 +327,7 @@ func TestShell(t *testing.T) {
 
 // An error of the disk is not a corrupt file.
 func TestReadFails(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	m := holding(text)
 	report, err := journaltest.Verify(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
 	var corrupt *journal.CorruptError

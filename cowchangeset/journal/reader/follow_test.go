@@ -62,7 +62,7 @@ func TestFollow(t *testing.T) {
 	followed(t, m, 0, func(next func() []reader.Event[any], failed func() error) {
 		equal(t, len(next()), 1)
 		line := 1
-		notified := func(call func() error) {
+		shows := func(call func() error) {
 			t.Helper()
 			must(t, call())
 			events := next()
@@ -73,10 +73,10 @@ func TestFollow(t *testing.T) {
 			line = j.Hash().Line
 		}
 		for _, s := range story() {
-			notified(func() error { return s.Call(j) })
+			shows(func() error { return s.Call(j) })
 		}
-		notified(func() error { return j.Prune(background, 3) })
-		notified(func() error { return j.Rotate(background) })
+		shows(func() error { return j.Prune(background, 3) })
+		shows(func() error { return j.Rotate(background) })
 		equal(t, len(next()), 0)
 		equal(t, failed(), nil)
 		must(t, j.Close())
@@ -91,7 +91,7 @@ func TestFollow(t *testing.T) {
 
 // A line that is not whole is waited for, and may become another one.
 func TestFollowHalfLines(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	m := holding(text[:ends[1]])
 	followed(t, m, 1, func(next func() []reader.Event[any], failed func() error) {
 		equal(t, len(next()), 1)
@@ -119,7 +119,7 @@ func TestFollowHalfLines(t *testing.T) {
 
 // A line that was seen may be without its newline, and is none that was taken back.
 func TestFollowAfterHalfLine(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	m := holding(text[:ends[2]-1])
 	equal(t, len(journaltest.Collect(t, readerOf(t, m).Events(background, 2))), 1)
 	followed(t, m, 3, func(next func() []reader.Event[any], failed func() error) {
@@ -182,7 +182,7 @@ func TestFollowDamageBesideAHalfHeader(t *testing.T) {
 
 // Damage stays.
 func TestFollowDamage(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	bad := slices.Clone(text)
 	bad[ends[4]+9] ^= 1
 	followed(t, holding(bad), 0, func(next func() []reader.Event[any], failed func() error) {
@@ -196,7 +196,7 @@ func TestFollowDamage(t *testing.T) {
 
 // Lines that are taken back are told, however the file looks then.
 func TestFollowRewound(t *testing.T) {
-	text, ends, _ := notified(t)
+	text, ends, _ := storyFile(t)
 	other := &memory{}
 	j := on(t, other)
 	tell(t, j, story()[:3])

@@ -53,7 +53,7 @@ func (s *shy) Names() ([]string, error) {
 // What a failed write has left, and is taken back, is no damage: a Reader looks
 // again, and says so if it has yielded something already.
 func TestReaderRewound(t *testing.T) {
-	text, _, states := notified(t)
+	text, _, states := storyFile(t)
 	bad := slices.Clone(text)
 	bad[len(bad)-9] ^= 1
 	r, err := journaltest.Reader[any](&glimpse{memory: holding(text), first: holding(bad), n: 2}, reader.Options{})
@@ -109,7 +109,7 @@ func (g *glimpse) Open(name string) (folder.File, error) {
 
 // Nor does Verify take it for damage. What two looks find is.
 func TestVerifyRewound(t *testing.T) {
-	text, _, _ := notified(t)
+	text, _, _ := storyFile(t)
 	bad := slices.Clone(text)
 	bad[len(bad)-9] ^= 1
 	good, err := journaltest.Verify(holding(text), journal.Anchor{})

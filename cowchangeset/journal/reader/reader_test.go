@@ -137,7 +137,7 @@ func TestEvents(t *testing.T) {
 
 // A last line that has lost its newline counts, as it does for Open.
 func TestReaderTornTail(t *testing.T) {
-	text, ends, states := notified(t)
+	text, ends, states := storyFile(t)
 	for i, end := range ends {
 		for _, n := range []int{end - 1, end, end + 1} {
 			if n > len(text) || n < ends[0] {

@@ -31,7 +31,7 @@ var (
 	readerOf                             = journaltest.ReaderOf
 	newPath                              = journaltest.NewPath
 	three, onlyPrune, prunedStory        = journaltest.Three, journaltest.OnlyPrune, journaltest.PrunedStory
-	segmented, notified, damaged         = journaltest.Segmented, journaltest.NotifiedStory, journaltest.Damaged
+	segmented, storyFile, damaged        = journaltest.Segmented, journaltest.StoryFile, journaltest.Damaged
 )
 
 func open[E any](t testing.TB, path string) *journal.Journal[E] {

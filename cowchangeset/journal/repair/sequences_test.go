@@ -17,23 +17,23 @@ import (
 
 // A play is a journal on a disk that fails now and then, and what was acknowledged.
 type play struct {
-	t        *testing.T
-	disk     *memory
-	o        journal.Options
-	j        *journal.Journal[any]
-	now      []saved   // what all calls that returned nil say
-	since    [][]saved // with SyncNever: the states since the last fsync, up to now
-	next     int       // for IDs and values
-	notified []string  // what has happened
+	t     *testing.T
+	disk  *memory
+	o     journal.Options
+	j     *journal.Journal[any]
+	now   []saved   // what all calls that returned nil say
+	since [][]saved // with SyncNever: the states since the last fsync, up to now
+	next  int       // for IDs and values
+	trace []string  // what has happened
 }
 
 func (p *play) say(what string, args ...any) {
-	p.notified = append(p.notified, fmt.Sprintf(what, args...))
+	p.trace = append(p.trace, fmt.Sprintf(what, args...))
 }
 
 func (p *play) fatal(what string, args ...any) {
 	p.t.Helper()
-	p.t.Fatalf("%s\n%s\nacknowledged: %+v", fmt.Sprintf(what, args...), strings.Join(p.notified, "\n"), strings.ReplaceAll(fmt.Sprintf("%+v", p.now), "vvvvv", ""))
+	p.t.Fatalf("%s\n%s\nacknowledged: %+v", fmt.Sprintf(what, args...), strings.Join(p.trace, "\n"), strings.ReplaceAll(fmt.Sprintf("%+v", p.now), "vvvvv", ""))
 }
 
 // call returns a random call that the journal must accept.

@@ -101,9 +101,9 @@ func Segmented(t *testing.T) (m *Memory, states []Saved) {
 	return m, all[len(all)-1]
 }
 
-// NotifiedStory returns a file that has a story, where its lines end, and what there is to
+// StoryFile returns a file that has a story, where its lines end, and what there is to
 // load after each of them.
-func NotifiedStory(t *testing.T) (text []byte, ends []int, states [][]Saved) {
+func StoryFile(t *testing.T) (text []byte, ends []int, states [][]Saved) {
 	m := &Memory{}
 	j := On(t, m)
 	ends = append(ends, len(m.Text()))
