@@ -229,24 +229,15 @@ func (c *Cache[K, V]) Info(k K) (info Info, ok bool) {
 	if s.users != nil {
 		info.Leases = int(max(0, s.users.count()))
 	}
-	if s.node != nil {
-		created, expires := r.order.times(s.node)
-		info.Created = r.moment(created)
-		if expires != never {
-			info.Expires = r.moment(expires)
+	if n := s.node; n != nil {
+		r.order.mu.Lock()
+		defer r.order.mu.Unlock()
+		info.Created = r.moment(n.created)
+		if n.life != nil && n.life.expires != never {
+			info.Expires = r.moment(n.life.expires)
 		}
 	}
 	return info, true
-}
-
-// times returns when the value of n became new, and when it expires.
-func (o *order[K, V]) times(n *node[K, V]) (created, expires time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if n.life == nil {
-		return n.created, never
-	}
-	return n.created, n.life.expires
 }
 
 // moment returns the time of a moment of the cache.
