@@ -153,7 +153,7 @@ func TestReportWindowOfRecord(t *testing.T) {
 // Without forcing anything: plans that start and are applied while others
 // record. What is applied is what the receipts say, each change once.
 func TestReportConcurrently(t *testing.T) {
-	for range rounds(500) {
+	for range iterations(500) {
 		const writers, each, plans = 2, 30, 10
 		var tracker cowchangeset.Tracker[entry]
 		start(t, &tracker)

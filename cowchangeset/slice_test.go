@@ -888,7 +888,7 @@ func TestT10_LengthCountsWhatIsThere(t *testing.T) {
 // Two that grow the array at once put theirs in place of each other's, and
 // lose what was appended to one of them.
 func TestT11_GrowingLosesNothing(t *testing.T) {
-	for range rounds(300) {
+	for range iterations(300) {
 		const writers = 4
 		var s cowchangeset.Slice[entry]
 		s.Append(make([]entry, 4)...) // full, as it is at first

@@ -27,8 +27,8 @@ func (c *crew) add(f func()) { c.wg.Go(func() { <-c.gate; f() }) }
 
 func (c *crew) run() { close(c.gate); c.wg.Wait() }
 
-// rounds is n, or few with -short.
-func rounds(n int) int {
+// iterations is n, or few with -short.
+func iterations(n int) int {
 	if testing.Short() {
 		return max(1, n/10)
 	}
@@ -94,7 +94,7 @@ func (o *observer) observe(t *testing.T) map[uint64]int {
 // prefixes; and a changeset with a visible successor no longer changes.
 func TestStressTracker(t *testing.T) {
 	const writers, each, starts = 4, 150, 100
-	for range rounds(60) {
+	for range iterations(60) {
 		var tracker cowchangeset.Tracker[entry]
 		start(t, &tracker)
 		completed := make([]atomic.Int64, writers)
@@ -217,7 +217,7 @@ func TestStressTracker(t *testing.T) {
 func TestStressStart(t *testing.T) {
 	var tracker cowchangeset.Tracker[int]
 	known := start(t, &tracker)
-	starts := rounds(4_000)
+	starts := iterations(4_000)
 	every := 4096 // records to a yield: seldom, so that the two end up on two processors
 	if runtime.GOMAXPROCS(0) == 1 {
 		every = 64
@@ -266,7 +266,7 @@ func TestStressStart(t *testing.T) {
 // Records that race with a seal: those that succeed are in the Final, which is
 // the same for all sealers, and the others are not. The channel closes.
 func TestStressSeal(t *testing.T) {
-	for range rounds(2000) {
+	for range iterations(2000) {
 		var tracker cowchangeset.Tracker[entry]
 		c := start(t, &tracker)
 		c.Reserve(entry{}) // a writer that never comes back, so that sealers overlap
@@ -320,7 +320,7 @@ func TestStressSeal(t *testing.T) {
 func TestStressStartAfter(t *testing.T) {
 	var tracker cowchangeset.Tracker[int]
 	var prev *cowchangeset.Changeset[int]
-	for range rounds(2000) {
+	for range iterations(2000) {
 		var won [3]*cowchangeset.Changeset[int]
 		crew := newCrew()
 		for i := range won {
@@ -374,7 +374,7 @@ func TestStressManyWriters(t *testing.T) {
 // was loaded never changes.
 func TestStressSlice(t *testing.T) {
 	const writers, each = 3, 200
-	for range rounds(100) {
+	for range iterations(100) {
 		var s cowchangeset.Slice[*entry]
 		var updates, left atomic.Int64
 		left.Store(writers)
