@@ -91,7 +91,7 @@ test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples o
 	@echo 'make test-all adds: modules of their own, long tests, those of tools, all packages under the race detector, 2,000 interleavings of each protocol, benchmarks once'
 
 .PHONY: test-all
-test-all: test ## make test, then test-rest: what a release needs (budget: 10 minutes)
+test-all: test ## make test, then test-rest: what a release needs
 	@$(MAKE) --no-print-directory test-rest
 
 .PHONY: test-rest

@@ -63,6 +63,7 @@ func TestParts(t *testing.T) {
 		require.NoError(t, err)
 		for _, p := range parts(o) {
 			require.True(t, p.plan.Never("CacheHit/keys=100/order=uniform"))
+			require.True(t, p.plan.Never("RegistryMix/keys=100000/read=50/order=uniform"), "which we lose")
 			names = append(names, p.name)
 		}
 		return names

@@ -31,7 +31,7 @@ func parts(o options) []part {
 	all := o.plan.Bench == "." && filepath.Base(o.pkg) == "bench" // other packages have no headline cases
 	isLatency := func(name string) bool { return strings.HasPrefix(name, latencies) }
 	base := o.plan
-	base.Never = headline.Has
+	base.Never = headline.Keeps
 	most := []int{slices.Max(base.CPUs)}
 
 	latency := part{name: "latency", plan: base, keep: isLatency, share: 0.3}

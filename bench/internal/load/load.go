@@ -126,6 +126,5 @@ func TouchHeap() {
 		}
 	}
 	runtime.KeepAlive(pieces)
-	pieces = nil
 	runtime.GC()
 }

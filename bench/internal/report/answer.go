@@ -33,7 +33,7 @@ func (r *Report) answer(s *Structure) string {
 		for _, c := range s.Comparisons() {
 			switch {
 			case c.Case != h.Speed:
-			case c.Ratio.Verdict == Slower && !reasons[0].match(c) && (worst == nil || c.Ratio.Center < worst.Ratio.Center):
+			case c.Ratio.Verdict == Slower && !c.againstLess() && (worst == nil || c.Ratio.Center < worst.Ratio.Center):
 				worst = c
 			case c.Ratio.Verdict == Faster && c.Other.Impl == others[0]:
 				gained = append(gained, fmt.Sprintf("%s (%s)", h.Says, Times(c.Ratio.Center)))
@@ -85,23 +85,33 @@ func (s *Structure) noisyOn(cpu int) int {
 }
 
 // tail compares the rarest quantile that differs from that of the baseline: their
-// intervals do not touch, and one at least is not the floor's.
+// intervals do not touch, and one at least is not the floor's. Where none does, it says
+// whether all could be compared.
 func (r *Report) tail(h Headline) string {
 	ours, other := h.Latency.Row(Subject), h.Latency.Row(r.Baseline)
 	if ours == nil || other == nil {
 		return ""
 	}
+	compared, unclear := false, false
 	for q := len(Quantiles) - 1; q >= 1; q-- {
 		a, b := ours.Times[q], other.Times[q]
-		if !a.Known() || !b.Known() || ours.NoisyAt(q) || other.NoisyAt(q) || math.IsInf(a.Hi, 0) || math.IsInf(b.Hi, 0) {
+		if !a.Known() || !b.Known() {
 			continue
 		}
+		if ours.NoisyAt(q) || other.NoisyAt(q) || math.IsInf(a.Hi, 0) || math.IsInf(b.Hi, 0) {
+			unclear = true
+			continue
+		}
+		compared = true
 		if h.Latency.AtFloor(ours, q) && h.Latency.AtFloor(other, q) {
 			continue
 		}
 		if a.Hi < b.Lo || b.Hi < a.Lo {
 			return fmt.Sprintf("%s: %s %s, with %s %s", sentence(h.Says), strings.Replace(Quantiles[q].Name, "max", "longest", 1), Duration(a.Center), r.Baseline, Duration(b.Center))
 		}
+	}
+	if unclear || !compared {
+		return sentence(h.Says) + ": no wait can be told apart"
 	}
 	return sentence(h.Says) + ": no wait differs"
 }

@@ -142,6 +142,21 @@ func TestAnswers_SaysWhoWaitsMore(t *testing.T) {
 	}
 }
 
+// What is too noisy may differ.
+func TestAnswers_SaysWhereNoWaitCanBeToldApart(t *testing.T) {
+	noisy := func(impl string) string {
+		const name = "BenchmarkLatencyCacheHit/load=closed/threads=4x/impl="
+		return strings.Repeat(name+impl+" 1 20 ns/op 50 p50-ns 9 max-ns\n", 3) + strings.Repeat(name+impl+" 1 20 ns/op 50 p50-ns 9000 max-ns\n", 3)
+	}
+	all := noisy("mutex") + noisy("latchfree")
+	one := strings.ReplaceAll(all, "p50-ns", "p50-ns 60 p90-ns")
+	none := strings.ReplaceAll(one, " 9 max", " 9000 max")
+	for raw, want := range map[string]string{all: "no wait can be told apart", one: "no wait can be told apart", none: "no wait differs"} {
+		r := read(t, lines("CacheHit/impl=latchfree-2", 1), raw) // a structure has cases of speed
+		require.Equal(t, []Answer{{"Cache", "A cache hit: " + want + "."}}, r.Answers())
+	}
+}
+
 func TestLossGroups(t *testing.T) {
 	raw := []string{}
 	for _, name := range []string{"CacheHit/impl=%s-2", "CacheHit/impl=%s", "CacheCreate/impl=%s-2", "RegistryUpdateHot/impl=%s-2", "XGet/impl=%s-2"} {

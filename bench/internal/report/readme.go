@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/latchfree/latchfree/bench/internal/headline"
@@ -158,38 +159,63 @@ func (l *lost) String() string {
 	return strings.TrimSuffix(Times(l.least), "×") + "–" + Times(l.most)
 }
 
-// readmeLosses lists what is slower than another way to do the same, by operation.
+// locks are the implementations that are locked code; others are other ways to do the same.
+var locks = []string{"mutex", "rwmutex"}
+
+// readmeLosses lists, by operation, what is slower than locked code or another way to do the
+// same, and what is too noisy to say. Its counts are of what it can list.
 func (r *Report) readmeLosses(b *strings.Builder) {
 	type row struct {
 		name string
 		at   map[int]*lost
 	}
 	var rows []*row
-	alone := 0 // at one CPU
-	for _, c := range r.Losses() {
-		if c.Case.CPU == 1 {
-			alone++
+	var noisy []string
+	all, slower, alone, leftOut := 0, 0, 0, 0 // alone: slower, at one CPU
+	for _, s := range r.Structures {
+		compared, left := s.pairs()
+		for _, c := range compared {
+			if c.againstLess() {
+				continue
+			}
+			all++
+			if c.Ratio.Verdict != Slower {
+				continue
+			}
+			slower++
+			if c.Case.CPU == 1 {
+				alone++
+			}
+			name := c.Op.listed()
+			if !slices.Contains(locks, c.Other.Impl) {
+				name += otherWay
+			}
+			row := find(&rows, func(r *row) bool { return r.name == name })
+			if row.name = name; row.at == nil {
+				row.at = make(map[int]*lost)
+			}
+			if row.at[c.Case.CPU] == nil {
+				row.at[c.Case.CPU] = new(lost)
+			}
+			row.at[c.Case.CPU].add(1 / c.Ratio.Center)
 		}
-		if reasons[0].match(c) {
-			continue // against less
+		for _, c := range left {
+			if c.againstLess() {
+				continue
+			}
+			leftOut++
+			if name := c.Op.listed(); !slices.Contains(noisy, name) {
+				noisy = append(noisy, name)
+			}
 		}
-		structure, title := split(c.Op.Name)
-		name := strings.ToLower(structure) + ": " + title
-		i := slices.IndexFunc(rows, func(r *row) bool { return r.name == name })
-		if i < 0 {
-			i = len(rows)
-			rows = append(rows, &row{name, make(map[int]*lost)})
-		}
-		at := rows[i].at
-		if at[c.Case.CPU] == nil {
-			at[c.Case.CPU] = new(lost)
-		}
-		at[c.Case.CPU].add(1 / c.Ratio.Center)
 	}
-	fmt.Fprintf(b, "\n### Where we lose\n\n%d of %d comparisons, %d of them on one CPU. How many times as long it takes as the locked code:\n\n",
-		len(r.Losses()), len(r.Comparisons()), alone)
+	fmt.Fprintf(b, "\n### Where we lose\n\n%d of %d comparisons, %d of them on one CPU. How many times as long it takes as the locked code",
+		slower, all, alone)
+	if slices.ContainsFunc(rows, func(r *row) bool { return strings.HasSuffix(r.name, otherWay) }) {
+		fmt.Fprintf(b, ", or, marked%s, as another way", otherWay)
+	}
 	cpus := slices.Sorted(slices.Values(r.CPUs))
-	b.WriteString("||")
+	b.WriteString(":\n\n||")
 	for _, cpu := range cpus {
 		fmt.Fprintf(b, "%s|", CPUs(cpu))
 	}
@@ -202,4 +228,25 @@ func (r *Report) readmeLosses(b *strings.Builder) {
 		}
 		b.WriteString("\n")
 	}
+	if leftOut > 0 {
+		slices.Sort(noisy)
+		fmt.Fprintf(b, "\n%s left out as too noisy, of %s.\n", comparisons(leftOut), strings.Join(noisy, "; "))
+	}
+}
+
+// otherWay marks what is lost to what is not locked code.
+const otherWay = " ‡"
+
+// comparisons counts them.
+func comparisons(n int) string {
+	if n == 1 {
+		return "1 comparison"
+	}
+	return strconv.Itoa(n) + " comparisons"
+}
+
+// listed is the name of an operation in a list of those of all structures.
+func (o *Op) listed() string {
+	structure, title := split(o.Name)
+	return strings.ToLower(structure) + ": " + title
 }

@@ -22,6 +22,10 @@ func TestReplaceReadme(t *testing.T) {
 		lines("CacheCreate/keys=1000/impl=rwmutex", 16, 16, 16, 16, 16, 16),
 		lines("CacheMix/keys=1000/impl=mutex", 10, 10, 10, 10, 10, 10),
 		lines("CacheMix/keys=1000/impl=latchfree", 20, 20, 20, 20, 20, 20),
+		lines("CacheMix/keys=1000/impl=syncmap", 5, 5, 5, 5, 5, 5),
+		lines("CacheMany/keys=1000/impl=latchfree", 20, 20, 20, 20, 20, 20),
+		lines("CacheMany/keys=1000/impl=mutex", 1, 1, 1, 20, 20, 20),
+		lines("CacheMany/keys=1000/impl=xsync", 1, 1, 1, 20, 20, 20),
 	)
 	page, err := r.ReplaceReadme("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n")
 	require.NoError(t, err)
@@ -36,9 +40,11 @@ func TestReplaceReadme(t *testing.T) {
 		"||1 CPU, mutex|latchfree||",
 		"|a cache hit among 100 keys|10.0 ns|5.00 ns|2.00×|",
 		"|creating a value and deleting it|10.0 ns|20.0 ns|0.50×|",
-		"4 of 5 comparisons, 4 of them on one CPU.",
+		"4 of 5 comparisons, 4 of them on one CPU. How many times as long it takes as the locked code, or, marked ‡, as another way:\n",
 		"|cache: create|1.25–2.00×|",
 		"|cache: mix|2.00×|",
+		"|cache: mix ‡|4.00×|",
+		"1 comparison left out as too noisy, of cache: many.\n",
 	} {
 		require.Contains(t, page, "\n"+line)
 	}
@@ -47,6 +53,14 @@ func TestReplaceReadme(t *testing.T) {
 		_, err := r.ReplaceReadme(bad)
 		require.ErrorContains(t, err, "bench: the page has no")
 	}
+}
+
+func TestWriteReadme_SaysLockedCodeOfLocksAlone(t *testing.T) {
+	var text strings.Builder
+	r := read(t, lines("CacheMix/impl=mutex", 10, 10, 10, 10, 10, 10), lines("CacheMix/impl=latchfree", 20, 20, 20, 20, 20, 20))
+	require.NoError(t, r.WriteReadme(&text))
+	require.Contains(t, text.String(), "1 of 1 comparisons, 1 of them on one CPU. How many times as long it takes as the locked code:\n")
+	require.NotContains(t, text.String(), "left out")
 }
 
 func TestWriteReadme_SaysThatTheMachineWasBusy(t *testing.T) {

@@ -37,6 +37,9 @@ var reasons = []reason{
 	{"Other", "These have no reason in common.", func(*Comparison) bool { return true }},
 }
 
+// againstLess reports whether the other does less than we do.
+func (c *Comparison) againstLess() bool { return reasons[0].match(c) }
+
 func named(pattern string) func(*Comparison) bool {
 	expr := regexp.MustCompile(pattern)
 	return func(c *Comparison) bool { return expr.MatchString(c.Op.Name) }

@@ -42,21 +42,30 @@ type Comparison struct {
 // ways to use it: tables and charts show them, but it neither wins nor loses against itself. What
 // is too noisy is not compared.
 func (s *Structure) Comparisons() []*Comparison {
-	var all []*Comparison
+	all, _ := s.pairs()
+	return all
+}
+
+// pairs returns the comparisons, and those that are left out as too noisy, without a ratio.
+func (s *Structure) pairs() (compared, leftOut []*Comparison) {
 	for _, op := range s.Ops {
 		for _, c := range op.Cases {
 			ours := c.Row(Subject)
-			if ours == nil || ours.Noisy() {
+			if ours == nil {
 				continue
 			}
 			for _, other := range c.Rows {
-				if !strings.HasPrefix(other.Impl, Subject) && !other.Noisy() {
-					all = append(all, &Comparison{op, c, ours, other, Speedup(ours, other)})
+				switch {
+				case strings.HasPrefix(other.Impl, Subject):
+				case ours.Noisy() || other.Noisy():
+					leftOut = append(leftOut, &Comparison{Op: op, Case: c, Ours: ours, Other: other})
+				default:
+					compared = append(compared, &Comparison{op, c, ours, other, Speedup(ours, other)})
 				}
 			}
 		}
 	}
-	return all
+	return compared, leftOut
 }
 
 // Others returns the implementations that the subject is compared with in the

@@ -63,13 +63,13 @@ func WatchOthers() *Others {
 // and whether the system says so. Children count as ours when they have ended.
 func (o *Others) Take() (processors float64, known bool) {
 	now, ok := readTicks()
-	passed := now.minus(o.last)
-	if !ok || passed.all <= 0 {
+	if !ok {
 		return 0, false
 	}
-	o.last = now
-	taken := float64(passed.busy-passed.ours) / float64(passed.all) * float64(runtime.NumCPU())
-	return max(taken, 0), true
+	if processors, known = now.minus(o.last).others(runtime.NumCPU()); known {
+		o.last = now
+	}
+	return processors, known
 }
 
 // ticks count the time of all processors since the machine was started.
@@ -81,6 +81,15 @@ type ticks struct {
 
 func (t ticks) minus(u ticks) ticks {
 	return ticks{t.all - u.all, t.busy - u.busy, t.ours - u.ours}
+}
+
+// others returns how many of so many processors others took while t passed, and
+// whether any time has passed. The system may count ours sooner than what is busy.
+func (t ticks) others(cpus int) (processors float64, known bool) {
+	if t.all <= 0 {
+		return 0, false
+	}
+	return max(float64(t.busy-t.ours)/float64(t.all)*float64(cpus), 0), true
 }
 
 func readTicks() (t ticks, ok bool) {
@@ -156,8 +165,7 @@ func State() string {
 	}
 	clock := time.Since(began) / reads
 
-	// A cycle through all lines of 32 MB, in an order that no prefetcher guesses,
-	// because the step is odd and changes.
+	// A cycle through all lines of 32 MB in a random order, which no prefetcher guesses.
 	const page, line, size = 4096, 64, 32 << 20
 	began = time.Now()
 	memory := make([]uint32, size/4)

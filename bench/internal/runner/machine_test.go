@@ -47,7 +47,41 @@ func TestOthers_NoteEachRound(t *testing.T) {
 	require.Regexp(t, `^(machine: cpus=\d+( others=\d+\.\d\d)? probe=[\d.]+m?s\n\nBenchmarkX 1 2 ns/op\n){2}$`, w.String())
 }
 
-func TestOthers_LeavesOutWhatIsOurs(t *testing.T) {
+func TestTicks_OthersLeaveOutWhatIsOurs(t *testing.T) {
+	for _, c := range []struct {
+		passed ticks
+		cpus   int
+		want   float64
+	}{
+		{ticks{all: 200, busy: 150, ours: 100}, 2, 0.5},
+		{ticks{all: 200, busy: 200, ours: 0}, 2, 2},
+		{ticks{all: 800, busy: 150, ours: 50}, 8, 1},
+		{ticks{all: 200, busy: 100, ours: 100}, 2, 0},
+		{ticks{all: 200, busy: 99, ours: 100}, 2, 0}, // the system counts ours first
+	} {
+		got, known := c.passed.others(c.cpus)
+		require.True(t, known, "%v", c)
+		require.InDelta(t, c.want, got, 1e-9, "%v", c)
+	}
+	_, known := ticks{}.others(2)
+	require.False(t, known, "no time has passed")
+}
+
+// Take compares with the last Take: here, with the start of the machine.
+func TestOthers_Take(t *testing.T) {
+	now, ok := readTicks()
+	if !ok {
+		t.Skip("the system does not say")
+	}
+	want, _ := now.others(runtime.NumCPU())
+	var o Others
+	got, known := o.Take()
+	require.True(t, known)
+	require.InDelta(t, want, got, 0.1)
+	require.GreaterOrEqual(t, o.last.all, now.all, "the next begins here")
+}
+
+func TestReadTicks_CountsWhatIsOurs(t *testing.T) {
 	before, ok := readTicks()
 	if !ok {
 		t.Skip("the system does not say")

@@ -39,6 +39,28 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// The nightly search has a minute for each target beside its time.
+func TestNightlySearchHasTheTime(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	found, err := targets(root, regexp.MustCompile(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "nightly.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?s)\n  fuzz:\n.*?timeout-minutes: (\d+).*?FUZZTIME=(\S+)`).FindStringSubmatch(string(workflow))
+	if m == nil {
+		t.Fatal("nightly.yml has no job that fuzzes")
+	}
+	limit, err := time.ParseDuration(m[1] + "m")
+	each, err2 := time.ParseDuration(m[2])
+	if want := time.Duration(len(found)) * (each + time.Minute); err != nil || err2 != nil || limit < want {
+		t.Errorf("%d targets for %v take %v, the job may take %v (%v, %v)", len(found), each, want, limit, err, err2)
+	}
+}
+
 // declared counts the lines of test files, but for this one, that declare a target. It
 // knows nothing of modules and tags.
 func declared(t *testing.T, root string) (n int) {

@@ -21,8 +21,10 @@
 //	PackagesAreKnown                    2
 //	RetiredWordsStayRetired             1    names in tests?
 //	MarkdownIsShort                     1    pages that had grown
+//	FoldersAreShort                     1    a folder of 77 entries
 //	MakefileSetsWhatItUses              1    a variable that was used and empty
 //	VerificationSumsUp                  1    sums of pages that had changed?
+//	GatesAreListed                      1    two gates that this list lacked
 //	ReadmeShowsTheExamples              1
 //	ModulesShowTheirExamples            1
 //	MakefileStressesAll                 1
@@ -31,6 +33,7 @@
 //	PackageTestsImportNothingForeign    1
 //	PackagesKeepBooks                   1
 //	ExportedNamesAreDocumented          1
+//	DocsShowNoUnexportedTypes           1
 //	OperationsAreDocumented             1
 //	ErrorsOfSettingsReadAlike           1
 //	PanicsReadAlike                     1
