@@ -472,8 +472,3 @@ func TestCostsOfPolicies(t *testing.T) {
 	checkKey("Trip of a key that is open", latch, failsK, func(g *Group[string]) { g.Trip(k, 0) }, mc.Cost{Loads: 7, TableReads: 1, Clock: 2}, 0)
 	checkKey("a call that is rejected by force", once, func(g *Group[string]) { g.ForceOpen(k); g.Allow(k) }, func(g *Group[string]) { g.Allow(k) }, mc.Cost{Loads: 13, RMWs: 1, TableReads: 1, Clock: 1}, 0)
 }
-
-func TestMain(m *testing.M) { mc.Main(m) }
-
-// Modeled: shared words are the model checker's here, and stress is not for them.
-const Modeled = true

@@ -1,11 +1,6 @@
 package atomicbreaker
 
-import (
-	"strconv"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/table"
-)
+import "strconv"
 
 // State is what a breaker does with calls.
 type State uint8
@@ -105,14 +100,4 @@ func nameOf(v uint8, kind string, names []string) string {
 		return names[v]
 	}
 	return kind + "(" + strconv.Itoa(int(v)) + ")" // fmt would make names escape
-}
-
-// See internal/atomics/inline.go.
-var _ = inlined
-
-func inlined(u32 *atomics.Uint32, i64 *atomics.Int64, u64 *atomics.Uint64) {
-	atomics.InlineUint32(u32)
-	atomics.InlineInt64(i64)
-	atomics.InlineUint64(u64)
-	table.InlineHash(nil, "")
 }
