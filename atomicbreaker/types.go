@@ -38,8 +38,8 @@ func (s State) rejects() bool { return s == Open || s == ForcedOpen }
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// There is a case for each Outcome in Permit.Report, GroupPermit.Report, settings.outcome,
-// word.record, Stats, and packages breakerhttp and internal/metrics.
+// There is a case for each Outcome in known, word.record, Stats, and packages breakerhttp
+// and internal/metrics.
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8
@@ -60,6 +60,14 @@ func (o Outcome) String() string {
 		Failure: "Failure",
 		Ignored: "Ignored",
 	})
+}
+
+// known returns o, or Failure if it is none of the three.
+func (o Outcome) known() Outcome {
+	if o > Ignored {
+		return Failure
+	}
+	return o
 }
 
 // MarshalText returns the name of o.
