@@ -65,7 +65,7 @@ func (b *Breaker) Allow() (Permit, error) {
 	return Permit{core: &b.core, bits: w &^ payloadMask}, nil
 }
 
-// allowSlow is outlined so that Allow can be inlined.
+// allowSlow is outlined so that Allow needs no frame for it.
 func (b *Breaker) allowSlow() (Permit, error) {
 	a, err := b.core.admit(true)
 	if err != nil || a.flags&shadowed != 0 {
@@ -83,7 +83,7 @@ func (b *Breaker) allowSlow() (Permit, error) {
 // failure and goes on. If ctx is already done, Do returns its cause. It panics if ctx or fn is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
-func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {
+func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) (err error) {
 	if err := checkCall(ctx, fn == nil); err != nil {
 		return err
 	}
@@ -91,12 +91,9 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error 
 	if err != nil {
 		return err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return err
+	err = errNotReturned
+	defer func() { p.done(ctx, err) }()
+	return fn(ctx)
 }
 
 // RecordSuccess reports a success without a permit. It clears the failures of a closed

@@ -16,9 +16,7 @@ type cell[K comparable] struct {
 
 	// since is, while the cell lives, the number of departures when it was made or last
 	// reset by ResetAll. When it has died, and before it leaves the table, it becomes what
-	// is left for the permits of its last stay: the number of its own departure or, if it
-	// has never changed its mode, that of the last one then, after which departures of
-	// the key are those of later cells; or longGone, if ResetAll has begun and not reset it.
+	// is left for the permits of its last stay: see I11 in DESIGN.md.
 	since atomics.Uint64
 }
 
@@ -162,8 +160,8 @@ func (c *cell[K]) finish(did step, v Verdict) {
 	if did.flags&asks != 0 {
 		return
 	}
-	if g.linked.Load() >= g.sweepAt.Load() {
-		g.maybeSweep()
+	if at := g.sweepAt.Load(); g.linked.Load() >= at {
+		g.sweepGrown(at)
 	}
 	if did.flags&withheld != 0 {
 		g.reclaim()

@@ -19,7 +19,7 @@ func (c command) next(w word, s *settings, now time.Duration) word {
 		return w.close(s)
 	case c.mode == open:
 		next := w.trip(s, c.open, now)
-		if w.mode() == open && w.openPending(s, now) && unending(next.openLeft(now)) <= unending(w.openLeft(now)) {
+		if w.mode() == open && w.openPending(s, now) && next.openLeft(now) <= w.openLeft(now) {
 			return w
 		}
 		return next
@@ -43,9 +43,7 @@ func (c *core) command(m command) (did step) {
 			did.to = w
 			return did
 		}
-		// They come after the word: its deadline may be further ahead than
-		// those of settings that Update has replaced.
-		s := c.settings()
+		s := c.settings() // after the word, as in admit
 		if !forgot {
 			if owed, _, again := c.forget(was, w, s); again {
 				forgot = !c.deliveredUpTo(w)
@@ -89,7 +87,6 @@ func (c *core) command(m command) (did step) {
 }
 
 func toReset() command               { return command{why: ReasonReset, mode: closed} }
-func toResetAll() command            { return command{why: ReasonReset, mode: closed, all: true} }
 func toTrip(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
 func toHalfOpen() command            { return command{why: ReasonHalfOpen, mode: halfOpen} }
 func toForceOpen() command           { return command{why: ReasonForceOpen, mode: forcedOpen} }

@@ -91,13 +91,13 @@ const (
 	defaultThreshold    = 5
 	defaultMaxOpen      = 10 // times OpenTimeout
 	defaultProbeTimeout = 10 * time.Second
+	defaultForgetAfter  = time.Hour
 )
 
 // settings are a validated Config. They never change.
 type settings struct {
 	name         string
 	epoch        time.Time // what deadlines are counted from
-	keyed        bool      // whether they are those of a key of a group
 	listener     func(Event)
 	listens      bool // whether events are published
 	classify     func(context.Context, error) Outcome
@@ -109,7 +109,6 @@ type settings struct {
 	probeTimeout time.Duration
 	leaseBound   time.Duration // no lease is longer: the largest ProbeTimeout since New
 	rules        *rules
-	inRow        uint32 // rules.inRowAlone
 	probes       int
 	closeAfter   int
 	probeRate    uint64 // of probes that must fail, in millionths; zero: one
@@ -120,7 +119,7 @@ type settings struct {
 	random       func() float64 // in [0, 1); tests put another in its place
 	counters     *counters
 	madeFor      *settings     // of a group: the groupSettings.shared for which these were made
-	quota        *openQuota    // of a group
+	quota        *openQuota    // of a group, or nil
 	openLimit    int64         // how many keys may be open; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
 }
@@ -139,7 +138,6 @@ func (c *Config) compile() (*settings, error) {
 	if s.rules, err = compilePolicy(c.Policy); err != nil {
 		return nil, err
 	}
-	s.inRow = s.rules.inRowAlone()
 	if s.probes, err = upTo31("Probes", c.Probes); err != nil {
 		return nil, err
 	}
@@ -252,6 +250,10 @@ type GroupConfig[K comparable] struct {
 type groupSettings[K comparable] struct {
 	config *GroupConfig[K]
 	shared *settings // of all keys if PerKey is nil, and of those with wrong ones
+
+	// hashes says that every key must be hashed, even if none is stored: to find out
+	// whether that panics, or as permits must say when calls began.
+	hashes bool
 }
 
 // compile validates c.
@@ -259,16 +261,17 @@ func (c GroupConfig[K]) compile() (*groupSettings[K], error) {
 	switch {
 	case c.MaxOpen < 0:
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpen %d: must not be negative", c.MaxOpen)
-	case c.ForgetAfter > longestForget:
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", c.ForgetAfter, longestForget)
+	case c.ForgetAfter > longestOpen:
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", c.ForgetAfter, longestOpen)
 	}
 	shared, err := c.Default.compileKeyed()
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	shared.madeFor, shared.forgetAfter, shared.openLimit = shared, forgetAfter(c.ForgetAfter), int64(c.MaxOpen)
+	shared.madeFor, shared.openLimit = shared, int64(c.MaxOpen)
+	shared.forgetAfter = max(cmp.Or(c.ForgetAfter, defaultForgetAfter), 0)
 	shared.listens = c.OnStateChange != nil
-	return &groupSettings[K]{&c, shared}, nil
+	return &groupSettings[K]{config: &c, shared: shared}, nil
 }
 
 // settingsOf returns the settings of a key: those that PerKey has returned, or those of
@@ -281,7 +284,7 @@ func (g *group[K]) settingsOf(k K) *settings {
 	c := set.config.PerKey(k)
 	s, err := c.compileKeyed()
 	if err != nil {
-		g.counters.mine().wrong.Add(1)
+		g.wrong.Add(1)
 		return set.shared
 	}
 	s.madeFor, s.forgetAfter, s.openLimit = set.shared, set.shared.forgetAfter, set.shared.openLimit
@@ -290,7 +293,7 @@ func (g *group[K]) settingsOf(k K) *settings {
 
 // adopt gives settings, which are not shared yet, what depends on the group.
 func (g *group[K]) adopt(s *settings) *settings {
-	s.keyed, s.epoch, s.listens, s.counters, s.quota = true, g.epoch, g.listens, &g.counters, &g.quota
+	s.epoch, s.listens, s.counters, s.quota = g.epoch, g.listens, &g.counters, &g.quota
 	s.totals = false // the group counts them
 	return s
 }

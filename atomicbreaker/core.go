@@ -79,7 +79,7 @@ type change struct {
 // there: so events are in the order of their times.
 func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok bool) {
 	begins := w.gen() != x.next.gen()
-	listens := begins && s != nil && s.listens
+	listens := begins && s.listens
 	if listens && x.at.IsZero() {
 		x.at = atomics.Now()
 	}
@@ -92,7 +92,7 @@ func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok b
 		}
 		return nil, false
 	}
-	if begins && s != nil {
+	if begins {
 		s.counters.changed(x.next)
 		if s.quota != nil && w.out() && !x.next.out() {
 			s.quota.release()
@@ -167,31 +167,21 @@ func (c *core) admit(timed bool) (step, error) {
 			}
 			return step{}, s.refuse(w, refused, now, idle)
 		}
-		if a, ok := c.admitProbe(w, next, s, now, at); ok {
-			return a, nil
+		x, as := change{next: next, why: ReasonProbeTimeout, at: at}, flags(0)
+		if c.forgotten(w, s, now) {
+			x.next, x.why, as = w.close(s), ReasonForgotten, asNew
+		} else {
+			c.touch(now, 0)
+			if w.mode() == open {
+				x.why = ReasonOpenTimeout
+				c.notePeriod(w, next)
+			}
+		}
+		// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
+		if owed, ok := c.swap(s, w, w, &x); ok {
+			return step{to: x.next, at: s.callStart(), owed: owed, flags: as}, nil
 		}
 	}
-}
-
-// admitProbe takes a slot by putting next in the place of a word, or closes a
-// breaker that was forgotten. It is apart so that rejections do without its frame.
-//
-//go:noinline
-func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.Time) (a step, ok bool) {
-	x := change{next: next, why: ReasonProbeTimeout, at: at}
-	if c.forgotten(w, s, now) {
-		x.next, x.why, a.flags = w.close(s), ReasonForgotten, asNew
-	} else {
-		c.touch(now, 0)
-		if w.mode() == open {
-			x.why = ReasonOpenTimeout
-			c.notePeriod(w, next)
-		}
-	}
-	// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
-	a.owed, ok = c.swap(s, w, w, &x)
-	a.to, a.at = x.next, s.callStart()
-	return a, ok
 }
 
 // report reports the result of a call of a Breaker that was admitted in a stay. It counts the
@@ -270,17 +260,9 @@ func (c *core) forget(was, w word, s *settings) (owed *eventQueue, now time.Dura
 	return owed, now, true
 }
 
-// The notes of a core, for which its word has no room. A caller makes a note before
-// the CAS that makes it matter. So a caller that reads the word first and the note
-// second finds the note that belongs to the word, or a newer one.
-//
-// A period is the time for which a breaker is half-open: one stay, and one more
-// each time that overdue probes lose their slots. The result of such a probe still
-// counts while the period lasts. Otherwise a breaker would never close where healthy
-// calls take longer than ProbeTimeout.
-
-// notePeriod notes the period that a caller is about to begin; the caller has read the
-// word as was. If the word has changed since, there is nothing to note.
+// notePeriod notes the period that a caller is about to begin, for probes that will lose
+// their slots; the caller has read the word as was. If the word has changed since, there is
+// nothing to note.
 //
 // A later period is noted only after the word has changed. So if the word is
 // unchanged when it is read here, a later period is noted after that, and makes the
@@ -323,7 +305,6 @@ const (
 	// Of a result.
 	tripping flags = 1 << iota // the breaker is to open
 	direct                     // no permit was asked for
-	timed                      // it is known how long the call took
 	bad                        // it has failed, or was too slow
 	reached                    // enough for a KOfN, or a window
 	slotted                    // of a probe that still has its slot
@@ -351,8 +332,6 @@ type report struct {
 	in      bool  // whether the result was counted in windows
 	counted word  // then: of which stay
 	full    tally // the window that then had enough
-
-	refused bool // whether the open quota has made a Permit.Trip a failure like any other
 
 	skipForget bool          // whether the key was forgotten, and waits for its listener
 	now        time.Duration // of the last word that was read, or zero
@@ -401,8 +380,7 @@ func (r *report) run() (Verdict, step) {
 		if v == Tripped && w.mode() == closed && s.quota != nil {
 			if acquired = s.quota.acquire(s.openLimit); !acquired {
 				if res.outcome != Ignored && res.is(tripping) { // it counts as any failure does
-					r.result.how &^= tripping
-					r.result.open, r.refused = 0, true
+					r.result.how, r.result.open = r.result.how^(tripping|withheld), 0
 					continue
 				}
 				res.how |= withheld
@@ -463,7 +441,7 @@ func (r *report) changeCount(was, next word, res result) (to word, ok bool) {
 	if c.owner != nil && r.countedIn(next) {
 		next |= watched
 	}
-	held := res.is(withheld) || r.refused
+	held := res.is(withheld)
 	changes := next != was.living() || was != was.living() && res.is(bad) // a mark must go
 	if c.owner != nil && (changes || held) && next.mode() == closed && next != next.flagged() {
 		if r.now == 0 {

@@ -23,7 +23,7 @@
 //
 // Where calls cannot be wrapped in Do, use Allow and the Permit, or IsOpen, RecordSuccess and RecordFailure. Package
 // settings reads JSON, YAML or flags, retrybudget limits retries, throttle rejects a part of the calls to an overloaded
-// service. MIGRATING.md maps the settings of other breakers.
+// service. docs/coming-from-breakers.md maps the settings of other breakers.
 //
 // A breaker is local to its process. It sets no deadlines, and counts a call when it ends, so a
 // call that hangs does not open it. Do not nest a breaker in itself: once it is half-open, the

@@ -61,7 +61,7 @@ func (s *settings) refuse(w word, reason error, now, idle time.Duration) error {
 	e := &OpenError{Name: s.name, State: w.state(), reason: reason}
 	switch w.mode() {
 	case open:
-		e.RetryAfter = unending(w.openLeft(now))
+		e.RetryAfter = w.openLeft(now)
 	case halfOpen:
 		e.RetryAfter = w.leaseLeft(s, now, idle)
 	default:

@@ -131,56 +131,45 @@ func (e Event) String() string {
 
 // LogValue returns the fields that are not zero as a group, apart from At.
 func (e Event) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 10)
-	if e.Name != "" {
-		attrs = append(attrs, slog.String("name", e.Name))
-	}
-	attrs = append(attrs,
+	return logGroup(
+		slog.String("name", e.Name),
 		slog.String("from", e.From.String()),
 		slog.String("to", e.To.String()),
 		slog.String("reason", e.Reason.String()),
-		slog.Uint64("generation", e.Generation))
-	attrs = appendCounts(attrs, []count{
-		{"failures", e.Failures}, {"calls", e.Calls}, {"successes", e.Successes}, {"in_flight", e.InFlight}, {"streak", e.Streak},
-	})
-	if e.OpenFor != 0 {
-		attrs = append(attrs, slog.Duration("open_for", e.OpenFor))
-	}
-	if e.Shadow {
-		attrs = append(attrs, slog.Bool("shadow", true))
-	}
-	return slog.GroupValue(attrs...)
+		slog.Uint64("generation", e.Generation),
+		slog.Int("failures", e.Failures),
+		slog.Int("calls", e.Calls),
+		slog.Int("successes", e.Successes),
+		slog.Int("in_flight", e.InFlight),
+		slog.Int("streak", e.Streak),
+		slog.Duration("open_for", e.OpenFor),
+		slog.Bool("shadow", e.Shadow),
+	)
 }
 
-// describe makes e, which is zero, the event of a change. Its generation is known when
-// it is delivered. Both are big: as values they would be copied, which takes as long
-// as all the rest.
+// describe makes e, which is zero, the event of a change, but for its generation.
 func (s *settings) describe(e *Event, from word, x *change) {
 	to := x.next
 	e.Name, e.From, e.To, e.Reason, e.At, e.Shadow = s.name, from.state(), to.state(), x.why, x.at, s.shadow
+	e.Streak = max(from.streak(), to.streak())
 	switch from.mode() {
 	case closed:
 		e.Failures = x.lost
 		if x.full.why != 0 {
 			e.Failures, e.Calls = int(x.full.bad), int(x.full.calls)
 		}
-	case open:
-		e.Streak = from.streak()
 	case halfOpen:
 		if x.seen != 0 {
 			from = x.seen
 		}
-		e.Streak, e.Successes, e.Failures, e.InFlight = from.streak(), from.ok(), from.failed(), from.inflight()
+		e.Successes, e.Failures, e.InFlight = from.ok(), from.failed(), from.inflight()
 	}
 	switch to.mode() {
 	case open:
-		e.Streak = max(e.Streak, to.streak())
-		e.OpenFor = unending(to.openLeft(x.at.Sub(s.epoch)))
+		e.OpenFor = to.openLeft(x.at.Sub(s.epoch))
 		if e.OpenFor < math.MaxInt64 {
 			e.OpenFor = (e.OpenFor + openTick - 1).Truncate(openTick)
 		}
-	case halfOpen:
-		e.Streak = max(e.Streak, to.streak())
 	case forcedOpen:
 		e.OpenFor = math.MaxInt64
 	}
@@ -196,16 +185,9 @@ func (s *settings) describe(e *Event, from word, x *change) {
 type eventQueue struct {
 	core *core // whose queue this is; never changes
 
-	// head is the newest event that was pushed for the holder and not collected. Below
-	// the events is busy.
-	//
-	//	nil        nobody holds the queue
-	//	busy       someone holds it; nothing was pushed for the holder
-	//	an event   someone holds it
-	//
-	// Push replaces nil by busy, and its caller is the holder; it replaces busy or an event
-	// by an event. Only the holder collects: it replaces anything by busy, and busy by
-	// nil when it lets go.
+	// head is nil while nobody holds the queue. Otherwise it is the newest event that was
+	// pushed for the holder and not collected; below the oldest is busy. DESIGN.md has its
+	// transitions.
 	head atomics.Pointer[queuedEvent]
 	busy queuedEvent // only its address matters
 
@@ -213,21 +195,17 @@ type eventQueue struct {
 	// holder writes it.
 	delivered atomics.Uint64
 
-	// The holder's. waiting has the events that were collected, or pushed by a holder, and
-	// not delivered yet, by generation.
-	waiting    *queuedEvent
-	newest     *queuedEvent // the last one of waiting, if there is one
+	// The holder's. own and waiting have the events that were collected, or pushed by a
+	// holder, and not delivered yet: own one of them, so that it allocates nothing, unless
+	// its generation is zero; and waiting the others, by generation, or nil.
+	waiting    map[uint32]*queuedEvent
 	delivering *queuedEvent // while the listener runs
-
-	// own is what the holder pushed when it became the holder, so that this allocates
-	// nothing. It is free if its generation is zero. It may wait longer than its holder
-	// holds.
-	own queuedEvent
+	own        queuedEvent
 }
 
 // A queuedEvent says that the breaker has begun a generation.
 type queuedEvent struct {
-	below *queuedEvent // while pushed, the event pushed before; in waiting, the next one. The holder's after the push
+	below *queuedEvent // the event that was pushed before. Never changes after the push
 	gen   uint32
 	event Event
 }
@@ -249,11 +227,15 @@ func (q *eventQueue) push(gen uint32, e *Event) (owed *eventQueue) {
 		top := q.head.Load()
 		switch {
 		case top == nil:
-			if q.head.CompareAndSwap(nil, &q.busy) {
-				q.insert(q.newEvent(gen, e))
-				return q
+			if !q.head.CompareAndSwap(nil, &q.busy) {
+				continue
 			}
-			continue
+			if q.own.gen == 0 {
+				q.own = queuedEvent{gen: gen, event: *e}
+			} else {
+				q.keep(&queuedEvent{gen: gen, event: *e})
+			}
+			return q
 		case pushed == nil:
 			pushed = &queuedEvent{gen: gen, event: *e}
 		}
@@ -262,15 +244,6 @@ func (q *eventQueue) push(gen uint32, e *Event) (owed *eventQueue) {
 			return nil
 		}
 	}
-}
-
-// newEvent returns what the holder pushes: own, if that is free.
-func (q *eventQueue) newEvent(gen uint32, e *Event) *queuedEvent {
-	if q.own.gen != 0 {
-		return &queuedEvent{gen: gen, event: *e}
-	}
-	q.own = queuedEvent{gen: gen, event: *e}
-	return &q.own
 }
 
 // deliver calls the listener until no event is left that can be delivered. The
@@ -289,34 +262,50 @@ func (q *eventQueue) deliver() {
 	})
 }
 
-// drain delivers the events that are due.
+// drain delivers the events that are due, and lets go of the queue.
 //
 // It retries only if something was pushed.
 func (q *eventQueue) drain() {
 	for {
-		q.collect()
-		for q.due() {
-			e := q.waiting
-			q.waiting, e.below = e.below, nil // own stays, and would keep those behind it
-			q.delivering = e
-			q.notify(&e.event)
+		for q.next() {
+			q.notify(&q.delivering.event)
 			q.count()
 		}
 		if q.head.CompareAndSwap(&q.busy, nil) {
 			return
 		}
+		for e := q.head.Swap(&q.busy); e != &q.busy; e = e.below {
+			q.keep(e)
+		}
 	}
 }
 
-// due reports whether the next event can be delivered: nothing before it is
-// missing.
-func (q *eventQueue) due() bool {
-	e := q.waiting
-	if e == nil {
-		return false
+// keep makes an event wait for those before it.
+func (q *eventQueue) keep(e *queuedEvent) {
+	switch {
+	case q.own.gen == 0:
+		q.own = queuedEvent{gen: e.gen, event: e.event}
+		return
+	case q.waiting == nil:
+		q.waiting = make(map[uint32]*queuedEvent)
 	}
-	e.event.Generation = q.delivered.Load() + 1
-	return e.gen == generation(e.event.Generation)
+	q.waiting[e.gen] = e
+}
+
+// next makes the event of the next generation the one to deliver, and reports whether it is
+// there. No two that wait have one number, while fewer than genMask generations do.
+func (q *eventQueue) next() bool {
+	n, e := q.delivered.Load()+1, &q.own
+	if gen := generation(n); e.gen != gen {
+		if e = q.waiting[gen]; e == nil {
+			return false
+		}
+		if delete(q.waiting, gen); len(q.waiting) == 0 {
+			q.waiting = nil // or it would stay as large as it has been
+		}
+	}
+	e.event.Generation, q.delivering = n, e
+	return true
 }
 
 // notify calls the listener. It runs user code.
@@ -339,42 +328,4 @@ func (q *eventQueue) count() {
 	if of := q.core.owner; of != nil {
 		of.notified()
 	}
-}
-
-// collect moves the events that were pushed to waiting, if any were.
-func (q *eventQueue) collect() {
-	if q.head.Load() == &q.busy {
-		return
-	}
-	var oldest *queuedEvent
-	for e := q.head.Swap(&q.busy); e != &q.busy; {
-		e.below, e, oldest = oldest, e.below, e
-	}
-	for oldest != nil {
-		e := oldest
-		oldest = e.below
-		q.insert(e)
-	}
-}
-
-// insert puts e in its place, which nearly always is the last one.
-func (q *eventQueue) insert(e *queuedEvent) {
-	at := &q.waiting
-	if q.waiting != nil && q.before(q.newest, e) {
-		at = &q.newest.below
-	}
-	for *at != nil && !q.before(e, *at) {
-		at = &(*at).below
-	}
-	if e.below, *at = *at, e; e.below == nil {
-		q.newest = e
-	}
-}
-
-// before reports whether e comes before m. That is right while fewer than genMask
-// generations wait for their delivery.
-func (q *eventQueue) before(e, m *queuedEvent) bool {
-	delivered := generation(q.delivered.Load())
-	ahead := func(gen uint32) uint32 { return (gen + genMask - delivered) % genMask }
-	return ahead(e.gen) < ahead(m.gen)
 }

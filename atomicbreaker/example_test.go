@@ -761,7 +761,7 @@ func TestRecoveryInABubble(t *testing.T) {
 	})
 }
 
-// The examples of this file are what MIGRATING.md refers to.
+// The examples of this file are what docs/coming-from-breakers.md refers to.
 
 func Example_migratingDefaults() {
 	// gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "billing"})

@@ -21,12 +21,9 @@ func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	if err != nil {
 		return result, err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	result, err = fn()
-	returned = true
-	p.Done(err)
-	return result, err
+	err = errNotReturned
+	defer func() { p.Done(err) }()
+	return fn()
 }
 
 // ExecuteContext is Breaker.Do for a function that returns a result.
@@ -44,12 +41,9 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	if err != nil {
 		return result, err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	result, err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return result, err
+	err = errNotReturned
+	defer func() { p.done(ctx, err) }()
+	return fn(ctx)
 }
 
 // ExecuteGroup is Group.Do for a function that returns a result.
@@ -67,12 +61,9 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 	if err != nil {
 		return result, err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	result, err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return result, err
+	err = errNotReturned
+	defer func() { p.done(ctx, err) }()
+	return fn(ctx)
 }
 
 // ExecuteResult is ExecuteContext with a classifier of results in place of Config.Classify:
@@ -93,12 +84,10 @@ func executeResult[T any](ctx context.Context, b *Breaker, fn func(context.Conte
 	if err != nil {
 		return result, err
 	}
-	returned := false
-	defer p.failUnless(&returned)
+	o := Failure // if either does not return
+	defer func() { p.Report(o) }()
 	result, err = fn(ctx)
-	o := classify(result, err)
-	returned = true
-	p.Report(o)
+	o = classify(result, err)
 	return result, err
 }
 
@@ -137,19 +126,9 @@ func forEach[T any](all []T, f func(T)) {
 	}
 }
 
-// failUnless is deferred around user code. It does not recover: a panic keeps
-// its stack, and runtime.Goexit goes on.
-func (p Permit) failUnless(returned *bool) {
-	if !*returned {
-		p.Failure()
-	}
-}
-
-func (p GroupPermit[K]) failUnless(returned *bool) {
-	if !*returned {
-		p.Failure()
-	}
-}
+// errNotReturned is the error of a user's function while it runs. Whoever calls one
+// defers done, which does not recover: a panic keeps its stack, and runtime.Goexit goes on.
+var errNotReturned = errors.New("atomicbreaker: not returned")
 
 // Classify is the default of Config.Classify. An error is Ignored if ctx was cancelled, if
 // it is the rejection of an inner breaker or throttle, or if ctx is nil and it is a
@@ -192,12 +171,12 @@ func matches(err error, targets ...error) bool {
 // calls instead while it unwinds. A nil s means the defaults.
 func (s *settings) outcome(ctx context.Context, err error, instead func()) Outcome {
 	classify, o := Classify, Failure
+	if err == errNotReturned {
+		return o
+	}
 	if s != nil && s.classify != nil {
 		classify = s.classify
 	}
 	orElse(func() { o = classify(ctx, err) }, instead)
-	if o == Success || o == Ignored {
-		return o
-	}
-	return Failure
+	return o.known()
 }

@@ -6,27 +6,20 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // number of the last call, its place, and a log beside it has the places of the
 // failures.
 //
-//	 40       39..36  35        34     33..27  26......0
-//	┌────────┬───────┬─────────┬──────┬───────┬──────────┐
-//	│ logged │ many  │ watched │ last │ many  │ place 27 │
-//	└────────┴───────┴─────────┴──────┴───────┴──────────┘
+//	 40       39        38     37..27    26......0
+//	┌────────┬─────────┬──────┬─────────┬──────────┐
+//	│ logged │ watched │ last │ many 11 │ place 27 │
+//	└────────┴─────────┴──────┴─────────┴──────────┘
 //
-// A burst begins with a failure, and ends when none of the last calls has failed. many
-// counts its failures, and wraps from twice the number of slots to that number. last says
-// that the last call has failed: whoever counts the next call first writes the place of
-// that failure into its slot. Places number calls modulo 2^27. DESIGN.md has the invariants.
+// many counts the failures of a burst, and wraps from twice the number of slots to that
+// number. last says that the last call has failed: whoever counts the next call first writes
+// the place of that failure into its slot. DESIGN.md has bursts and the invariants.
 const (
-	last word = 1 << 34
+	last word = 1 << 38
 
-	placeMask = 1<<27 - 1
-
-	// manyLow are the bits of many below last and watched, and manyHigh those above.
-	manyLow       = 1<<7 - 1
-	manyLowShift  = 27
-	manyLowBits   = 7
-	manyHigh      = 1<<4 - 1
-	manyHighShift = 36
-	manyMask      = 1<<11 - 1
+	manyShift = 27
+	manyMask  = 1<<11 - 1
+	placeMask = 1<<manyShift - 1
 
 	// maxLast is how many calls a KOfN looks back on at most, how many slots there are,
 	// and how many places are in a block.
@@ -39,15 +32,11 @@ const (
 )
 
 func (w word) place() uint32 { return uint32(w & placeMask) }
-
-func (w word) many() int {
-	return int(w>>manyLowShift&manyLow | w>>manyHighShift&manyHigh<<manyLowBits)
-}
+func (w word) many() int     { return int(w >> manyShift & manyMask) }
 
 // at returns the logged word of a call in the place of w.
 func (w word) at(place uint32, many int, failed bool) word {
-	m := word(many)
-	w = w.flagged() | logged | m>>manyLowBits<<manyHighShift | m&manyLow<<manyLowShift | word(place&placeMask)
+	w = w.flagged() | logged | word(many)<<manyShift | word(place&placeMask)
 	if failed {
 		w |= last
 	}
@@ -56,10 +45,9 @@ func (w word) at(place uint32, many int, failed bool) word {
 
 // A failureLog has the places of failures. It outlasts the bursts and stays of its core.
 type failureLog struct {
-	// blocks is how many blocks of places have been taken, counted for ever. Only goes
-	// up: a caller that begins a burst takes the next block, and a caller whose burst
-	// reaches a block takes that if nobody has. So no two bursts have a place in common
-	// before the places wrap.
+	// blocks is how many blocks of places have been taken. Only goes up: a caller that
+	// begins a burst takes the next block, and a caller whose burst reaches a block takes
+	// that if nobody has. So no two bursts have a place in common before the places wrap.
 	blocks atomics.Uint32
 
 	// slots are a ring, in parts that are nil until a failure needs them. The i-th failure
@@ -230,21 +218,6 @@ func (c *core) failures(w word, s *settings, more bool) (n int) {
 		return n + c.among(w, s.rules.last-n)
 	case s.rules.last != 0 || s.rules.threshold != 0 || s.rules.inARow:
 		return n + int(w&failsMask)
-	}
-	return 0
-}
-
-// failures returns the count of a word, if that is closed. If the log is of another word
-// by then, it reads the core again.
-func (v *view) failures() int {
-	for v.word.mode() == closed && v.word != v.word.flagged() {
-		failed := v.core.failures(v.word, v.settings, false)
-		// LP(Snapshot): this load. While the word is the same, so is what the log says of
-		// it.
-		if v.word&logged == 0 || word(v.core.word.Load()) == v.word {
-			return failed
-		}
-		*v = v.core.read()
 	}
 	return 0
 }

@@ -38,33 +38,27 @@ type group[K comparable] struct {
 	// changes it.
 	healthy cell[K]
 
-	// linked is at least the number of cells in the table, and each slot of filter at
-	// least the number of cells with its hashes. They go up before a cell is inserted
-	// and down after it was removed. While linked is zero every key is absent, and
-	// while a slot is zero every key with its hashes is. That saves healthy keys
-	// the hash, or the table.
-	linked atomics.Int64
-
-	// hashes is 1 if every key must be hashed, even if none is stored: to find out
-	// whether that panics, or as permits must say when calls began. Written under
-	// updating.
-	hashes atomics.Uint32
-
-	departures departures
+	// set has the settings. Update replaces them, under updating, and then those of all
+	// cells.
+	set atomics.Pointer[groupSettings[K]]
 
 	// filter is nil before the first insert. From nil to an array, by CAS,
 	// before linked goes up for the first time.
 	filter atomics.Pointer[[filterSize]atomics.Uint32]
 
-	// set has the settings. Update replaces them, under updating, and then those of all
-	// cells.
-	set      atomics.Pointer[groupSettings[K]]
 	updating atomics.Mutex
-
 	epoch    time.Time // of all its settings
 	listens  bool      // whether there has been a listener from the beginning: none can come later
 	counters counters
-	quota    openQuota
+	wrong    atomics.Uint64 // settings from PerKey
+
+	// linked is at least the number of cells in the table, and each slot of filter at
+	// least the number of cells with its hashes. They go up before a cell is inserted
+	// and down after it was removed.
+	linked atomics.Int64
+
+	departures departures
+	quota      openQuota
 
 	// marks numbers the marks of cells that are about to be retired.
 	marks atomics.Uint64
@@ -103,7 +97,7 @@ func newGroup[K comparable](set *groupSettings[K]) *group[K] {
 	g.counters.withTotals(set.shared.totals)
 	g.sweepAt.Store(firstSweep)
 	g.adopt(set.shared)
-	g.hashes.Store(g.mustHash(set))
+	set.hashes = g.mustHash(set.shared)
 	g.set.Store(set)
 	return g
 }
@@ -147,7 +141,7 @@ func (g *Group[K]) Allow(k K) (GroupPermit[K], error) {
 	// The number of departures must be that of the moment at which the key was absent,
 	// so it is read on both sides of that.
 	n, slot := st.departures.count.Load(), uint64(0)
-	if st.hashes.Load() != 0 {
+	if st.set.Load().hashes {
 		return st.allow(k)
 	}
 	if st.linked.Load() != 0 {
@@ -210,7 +204,7 @@ func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) 
 	return g.do(ctx, k, fn) // apart: see internal/atomics/inline.go
 }
 
-func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) error {
+func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) (err error) {
 	if err := checkCall(ctx, false); err != nil {
 		return err
 	}
@@ -218,12 +212,9 @@ func (g *Group[K]) do(ctx context.Context, k K, fn func(context.Context) error) 
 	if err != nil {
 		return err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return err
+	err = errNotReturned
+	defer func() { p.done(ctx, err) }()
+	return fn(ctx)
 }
 
 // RecordSuccess is Breaker.RecordSuccess for k.
@@ -249,7 +240,7 @@ func (g *Group[K]) RecordFailure(k K) Verdict {
 // IsOpen is wait-free. It takes effect by one load.
 func (g *Group[K]) IsOpen(k K) bool {
 	st := g.current()
-	if st.linked.Load() == 0 && st.hashes.Load() == 0 {
+	if st.linked.Load() == 0 && !st.set.Load().hashes {
 		return false
 	}
 	v, _ := st.read(k)
@@ -271,7 +262,7 @@ func (g *Group[K]) State(k K) State {
 func (g *Group[K]) Snapshot(k K) Snapshot {
 	v, c := g.current().read(k)
 	if c == nil {
-		return v.snapshot()
+		return v.snapshot(0)
 	}
 	return c.snapshotOf(&v)
 }
@@ -332,7 +323,7 @@ func (c *cell[K]) resetAll() (did step, lives bool) {
 			return did, false
 		case !w.pristine():
 			// LP(ResetAll): for this key, in command.
-			if did = c.command(toResetAll()); did.flags != 0 {
+			if did = c.command(command{why: ReasonReset, mode: closed, all: true}); did.flags != 0 {
 				return did, true
 			}
 		case !c.deliveredUpTo(w):

@@ -1,31 +1,10 @@
 package atomicbreaker
 
-import (
-	"time"
+import "github.com/latchfree/latchfree/internal/atomics"
 
-	"github.com/latchfree/latchfree/internal/atomics"
-)
-
-// Whatever meets a key that nobody has called for ForgetAfter finds it healthy, whether or
-// not anybody has swept. An open or half-open cell is closed, by a CAS to the next generation.
-// A closed cell is retired: if its word were cleared in place, it could become the same
-// again, and a stopped caller would clear failures that came later. DESIGN.md says how it is
-// known when a cell was last of interest.
-
-const (
-	// longestForget bounds ForgetAfter, as a deadline that passed longer ago than half the
-	// range of deadlines could not be told from one ahead.
-	longestForget      = longestOpen
-	defaultForgetAfter = time.Hour
-)
-
-// forgetAfter returns how long keys are remembered, or 0 for ever.
-func forgetAfter(d time.Duration) time.Duration {
-	if d == 0 {
-		return defaultForgetAfter
-	}
-	return max(d, 0)
-}
+// Whatever meets a key that nobody has called for ForgetAfter finds it healthy; DESIGN.md
+// says how. A closed cell is retired: if its word were cleared in place, it could become the
+// same again, and a stopped caller would clear failures that came later.
 
 // stale reports whether the failures of a closed word and its windows no longer
 // matter: they are forgotten, or there are only windows that are empty. It reads the
@@ -42,11 +21,8 @@ func (c *core) stale(w word, s *settings) bool {
 // has. They are those by which the caller has found it so, or they might disagree for ever.
 //
 // First it marks the word, unless it is marked. That is when its failures in a row are
-// forgotten. Then it looks again. A caller that counts something bad in windows touches the
-// cell and adds to the windows before it looks at the word. So either this caller
-// sees that; or the other sees the mark and replaces it; or it sees the tombstone, and
-// counts in the key's next cell. No two marks are equal, so a mark that is still there
-// was not replaced and made again.
+// forgotten. Then it looks again, as others may have counted something bad; DESIGN.md says
+// why nothing of that is lost.
 func (c *cell[K]) retireStale(was word, s *settings) bool {
 	w := was.living()
 	if !c.stale(w, s) {
@@ -60,19 +36,6 @@ func (c *cell[K]) retireStale(was word, s *settings) bool {
 		}
 	}
 	return c.retire(mark)
-}
-
-// sweepForgotten closes and retires a cell, which is not closed, if its key is
-// forgotten, and reports whether it has. It delivers the event.
-func (c *cell[K]) sweepForgotten(w word) bool {
-	s := c.set.Load()
-	owed, _, did := c.forget(w, w, s)
-	if !did {
-		return false
-	}
-	owed.deliver()
-	c.retire(w.close(s))
-	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 
 // reclaim sweeps for places of the open quota that belong to forgotten keys, after one
@@ -96,11 +59,10 @@ func (g *group[K]) reclaim() {
 // Sweeps remove the keys that no result removes: keys that are forgotten, and keys
 // whose failures are in windows, once these are empty.
 
-// maybeSweep sweeps if the number of cells has doubled since the last time.
-// Every insert pays for at most two cells that are looked at.
-func (g *group[K]) maybeSweep() {
-	at := g.sweepAt.Load()
-	if g.linked.Load() < at || !g.sweepAt.CompareAndSwap(at, sweeping) {
+// sweepGrown sweeps after the number of cells has doubled since the last time, to at, unless
+// another caller does. Every insert pays for at most two cells that are looked at.
+func (g *group[K]) sweepGrown(at int64) {
+	if !g.sweepAt.CompareAndSwap(at, sweeping) {
 		return
 	}
 	defer func() { g.sweepAt.Store(max(firstSweep, 2*g.linked.Load())) }() // also if a listener panics
@@ -127,9 +89,9 @@ func (g *group[K]) sweep() (n int) {
 
 // sweep removes a cell that is forgotten, or has nothing left in its windows, and
 // reports whether it has. It also removes pristine ones that another caller is about
-// to remove.
+// to remove. It delivers the event of one that was not closed.
 func (c *cell[K]) sweep() bool {
-	was := word(c.word.Load())
+	was, s := word(c.word.Load()), c.set.Load()
 	w := was.living()
 	switch {
 	case w.mode() == tombstone:
@@ -138,15 +100,19 @@ func (c *cell[K]) sweep() bool {
 	case w.pristine():
 		return c.retire(w)
 	case w.mode() == closed:
-		return c.retireStale(was, c.set.Load())
+		return c.retireStale(was, s)
 	}
-	return c.sweepForgotten(w)
+	owed, _, did := c.forget(w, w, s)
+	if !did {
+		return false
+	}
+	owed.deliver()
+	c.retire(w.close(s))
+	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 
 // departures of keys void the permits for absent keys, which have no cell whose generation
-// could: a key departs when its cell, which has changed its mode or was reset, leaves the
-// table. A permit has the number of departures from when its key was absent. DESIGN.md has
-// the proof.
+// could. A permit has their number from when its key was absent. DESIGN.md has the proof.
 type departures struct {
 	// count is how many keys have departed. It only goes up, under mu.
 	count atomics.Uint64

@@ -77,15 +77,10 @@ func (p GroupPermit[K]) Cancel() Verdict { return p.report(result{outcome: Ignor
 //
 // Report is lock-free or blocking and takes effect as Group says.
 func (p GroupPermit[K]) Report(o Outcome) Verdict {
-	// LP(Report): in Success, Cancel or Failure.
-	switch o {
-	case Success:
+	if o == Success {
 		return p.Success()
-	case Ignored:
-		return p.Cancel()
-	default:
-		return p.Failure()
 	}
+	return p.report(result{outcome: o.known()}, nil)
 }
 
 // Trip is Permit.Trip for a key.
@@ -106,12 +101,12 @@ func (p GroupPermit[K]) report(r result, s *settings) Verdict {
 	w := decoded(p.bits)
 	if !p.absent() {
 		if inverted(p.bits) {
-			r.how, r.took = r.how|timed, took(p.bits, c.set.Load())
+			r.took = took(p.bits, c.set.Load())
 		}
 		return c.report(w.stay(), r, s)
 	}
 	if inverted(p.bits) {
-		r.how, r.took = r.how|timed, took(p.bits, g.set.Load().shared)
+		r.took = took(p.bits, g.set.Load().shared)
 	} else if slot := w & payloadMask; slot != 0 && !r.mayMatter() && g.freeSlot(uint64(slot-1)) && w.stay() == absentBits(g.departures.count.Load()) {
 		// LP(Done): an absent key stays pristine.
 		return Counted
@@ -121,7 +116,7 @@ func (p GroupPermit[K]) report(r result, s *settings) Verdict {
 
 // mayMatter reports whether a result can make an absent key present.
 func (r result) mayMatter() bool {
-	return r.outcome == Failure || r.outcome == Success && r.is(timed)
+	return r.outcome == Failure || r.outcome == Success && r.took > 0
 }
 
 // report makes a result take effect that no living cell has admitted: a direct one, or one

@@ -180,7 +180,7 @@ func TestEventText(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("logged as\n%swant\n%s", &out, want)
 	}
-	if got := (ab.Event{Failures: 2, InFlight: 1}).LogValue().String(); got != "[from=Closed to=Closed reason=Reason(0) generation=0 failures=2 in_flight=1]" {
+	if got := (ab.Event{Failures: 2, InFlight: 1}).LogValue().String(); got != "[from=Closed to=Closed reason=Reason(0) failures=2 in_flight=1]" {
 		t.Error(got)
 	}
 }

@@ -518,9 +518,10 @@ type ruled interface {
 // plainly makes counters count in one stripe, so that which stripe it is takes no
 // more executions. Nothing depends on it.
 func plainly(l *counters) {
-	l.stripes.Store(&[]counterStripe{{}})
+	stripes := make([]counterStripe, 1)
+	l.stripes.Store(&stripes)
 	if l.totals != nil {
-		l.totals = make([]totalStripe, 1)
+		l.totals = stripes
 	}
 }
 

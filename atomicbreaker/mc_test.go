@@ -387,7 +387,7 @@ func TestCostsWithAListener(t *testing.T) {
 	mc.CheckCost(t, "Breaker with a listener: a call that fails, below the threshold", plain(listening(never), nothing, fails), mc.Cost{Loads: 3, RMWs: 1}, 3, 15, 127)
 	mc.CheckCost(t, "Breaker with a listener: a call that is rejected", plain(listening(once), func(b *Breaker) { fails(b); b.Allow() }, func(b *Breaker) { b.Allow() }), mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 	mc.CheckCost(t, "Breaker: a call that trips, and Reset", plain(once, trips, trips), mc.Cost{Loads: 11, RMWs: 4, Clock: 1}, 4, 12, 124)
-	mc.CheckCost(t, "Breaker with a listener: a call that trips, and Reset", plain(listening(once), trips, trips), mc.Cost{Loads: 19, Stores: 2, RMWs: 8, Clock: 2}, 8.75, 11.91, 94.61)
+	mc.CheckCost(t, "Breaker with a listener: a call that trips, and Reset", plain(listening(once), trips, trips), mc.Cost{Loads: 19, Stores: 2, RMWs: 8, Clock: 2}, 8.75, 12.88, 93.6)
 
 	var (
 		unused = func(*Group[string]) {}
@@ -399,8 +399,8 @@ func TestCostsWithAListener(t *testing.T) {
 	mc.CheckCost(t, "Group with a listener: the same while another key fails", notifiedTo(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
 	mc.CheckCost(t, "Group with a listener: the same while a key of the same stripe fails", notifiedTo(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 19, TableReads: 2}, 0)
 	mc.CheckCost(t, "Group with a listener: a call that fails, below the threshold", notifiedTo(never, failsK, failsK), mc.Cost{Loads: 17, RMWs: 1, TableReads: 1, Clock: 1}, 3, 27.38, 278.61)
-	mc.CheckCost(t, "Group: a failure that trips, and RecordSuccess", ofKey(once, tripsK, tripsK), mc.Cost{Loads: 27, Stores: 5, RMWs: 11, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 3}, 14.5, 20, 20.88)
-	mc.CheckCost(t, "Group with a listener: a failure that trips, and RecordSuccess", notifiedTo(once, tripsK, tripsK), mc.Cost{Loads: 39, Stores: 7, RMWs: 15, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 4}, 20.06, 10.29, 10.8)
+	mc.CheckCost(t, "Group: a failure that trips, and RecordSuccess", ofKey(once, tripsK, tripsK), mc.Cost{Loads: 27, Stores: 5, RMWs: 11, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 3}, 15, 20, 20.88)
+	mc.CheckCost(t, "Group with a listener: a failure that trips, and RecordSuccess", notifiedTo(once, tripsK, tripsK), mc.Cost{Loads: 39, Stores: 7, RMWs: 15, Blocking: 2, TableReads: 1, TableWrites: 2, Clock: 4}, 21.06, 24.39, 24.92)
 }
 
 // Policies that are never met while costs are measured.
@@ -446,7 +446,7 @@ func TestCostsOfPolicies(t *testing.T) {
 	check("a call that a shadow lets through", shadow, func(b *Breaker) { fails(b); asks(b) }, ok, mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 
 	counted := plain(once, trips, func(b *Breaker) { b.Stats() })()
-	if cost, want := mc.Measure(func() { counted(0) }), (mc.Cost{Loads: 2 + 6*atomics.Stripes()}); cost != want {
+	if cost, want := mc.Measure(func() { counted(0) }), (mc.Cost{Loads: 2 + 5*atomics.Stripes()}); cost != want {
 		t.Errorf("Stats cost %v, want %v", cost, want)
 	}
 
@@ -472,8 +472,3 @@ func TestCostsOfPolicies(t *testing.T) {
 	checkKey("Trip of a key that is open", latch, failsK, func(g *Group[string]) { g.Trip(k, 0) }, mc.Cost{Loads: 7, TableReads: 1, Clock: 2}, 0)
 	checkKey("a call that is rejected by force", once, func(g *Group[string]) { g.ForceOpen(k); g.Allow(k) }, func(g *Group[string]) { g.Allow(k) }, mc.Cost{Loads: 13, RMWs: 1, TableReads: 1, Clock: 1}, 0)
 }
-
-func TestMain(m *testing.M) { mc.Main(m) }
-
-// Modeled: shared words are the model checker's here, and stress is not for them.
-const Modeled = true

@@ -63,15 +63,10 @@ func (p Permit) Cancel() Verdict { return p.report(result{outcome: Ignored}, nil
 //
 // Report is lock-free. It takes effect by one CAS or load.
 func (p Permit) Report(o Outcome) Verdict {
-	// LP(Report): in Success, Cancel or Failure.
-	switch o {
-	case Success:
+	if o == Success {
 		return p.Success()
-	case Ignored:
-		return p.Cancel()
-	default:
-		return p.Failure()
 	}
+	return p.report(result{outcome: o.known()}, nil)
 }
 
 // Trip reports a failure, and opens the breaker for d: see Breaker.Trip.

@@ -17,18 +17,18 @@ type Policy interface {
 	addTo(*rules) error
 }
 
-// rules are a policy in the form in which results are checked against it. They
-// never change.
+// rules are a policy as results are checked against it. They never change.
 type rules struct {
-	threshold uint32        // of failures in a row; zero: they are not counted
-	kOfN      []kOfN        // of the last calls; then threshold is zero
-	last      int           // how many calls they look back on at most
-	windows   []window      // of time
-	span      time.Duration // after which nothing of a call is in any of them
-	asks      bool          // whether any of them is a TripFunc's
-	inARow    bool          // whether failures in a row are counted for those
-	rates     bool          // whether any of the windows counts successes
-	slow      bool          // whether any of the windows needs to know how long a call took
+	threshold  uint32        // of failures in a row; zero: they are not counted
+	inRowAlone uint32        // one less if nothing else is counted, else 0: up to it a failure opens nothing
+	kOfN       []kOfN        // of the last calls; then threshold is zero
+	last       int           // how many calls they look back on at most
+	windows    []window      // of time
+	span       time.Duration // after which nothing of a call is in any of them
+	asks       bool          // whether any of them is a TripFunc's
+	inARow     bool          // whether failures in a row are counted for those
+	rates      bool          // whether any of the windows counts successes
+	slow       bool          // whether any of the windows needs to know how long a call took
 }
 
 // compilePolicy returns the rules of a policy, nil being the default.
@@ -42,13 +42,13 @@ func compilePolicy(p Policy) (*rules, error) {
 		if row > maxLast {
 			err = fmt.Errorf("%v: with a KOfN must be at most Consecutive(%d)", Consecutive(row), maxLast)
 		}
-		r.kOfN, r.threshold = append(r.kOfN, kOfN{row, row}), 0 // which is the same
+		r.kOfN, r.last, r.threshold = append(r.kOfN, kOfN{row, row}), max(r.last, row), 0 // which is the same
 	}
 	if err != nil {
 		return nil, fmt.Errorf("atomicbreaker: Config.Policy: %w", err)
 	}
-	for _, p := range r.kOfN {
-		r.last = max(r.last, p.n)
+	if r.threshold != 0 && len(r.windows) == 0 {
+		r.inRowAlone = r.threshold - 1
 	}
 	return r, nil
 }
@@ -91,7 +91,7 @@ func (p kOfN) addTo(r *rules) error {
 	if p.k < 1 || p.k > p.n {
 		return fmt.Errorf("%v: k must be in 1..n", p)
 	}
-	r.kOfN = append(r.kOfN, p)
+	r.kOfN, r.last = append(r.kOfN, p), max(r.last, p.n)
 	return nil
 }
 
@@ -270,7 +270,11 @@ func (c *core) ask(w word) (Verdict, step) {
 		if rule.ask == nil {
 			continue
 		}
-		n := held.countsOf(s.now(), i)
+		var n Counts
+		now := s.now()
+		if held.add(&n, now, i); rule.timed {
+			held.add(&n, now, i+1)
+		}
 		if n.Calls == 0 {
 			continue // Update has brought other windows since, or they have gone on
 		}
@@ -283,16 +287,6 @@ func (c *core) ask(w word) (Verdict, step) {
 		}
 	}
 	return Counted, step{to: w}
-}
-
-// countsOf returns what the i-th window of time holds, with the next one if that
-// counts its slow calls.
-func (h *windows) countsOf(now time.Duration, i int) (c Counts) {
-	h.add(&c, now, i)
-	if h.rules[i].timed {
-		h.add(&c, now, i+1)
-	}
-	return c
 }
 
 // add adds what a window counts, and nothing does yet, to c.
@@ -320,17 +314,17 @@ func (c *core) counts(w word, s *settings) (n Counts) {
 		return n
 	}
 	n.Consecutive = c.inARow(w.under(s))
-	now, slow, failed := s.now(), false, false
-	for _, counting := range []bool{true, false} { // those first that count calls
-		for i := range held.rules {
-			why, seen := held.rules[i].why, &failed
-			if why == ReasonSlowRate {
-				seen = &slow
-			}
-			if !*seen && counting == (why != ReasonFailureCount) {
-				*seen = true
-				held.add(&n, now, i)
-			}
+	first := func(of ...Reason) int {
+		return slices.IndexFunc(held.rules, func(w window) bool { return slices.Contains(of, w.why) })
+	}
+	failed := first(ReasonFailureRate, ReasonTripFunc)
+	if failed < 0 {
+		failed = first(ReasonFailureCount)
+	}
+	now := s.now()
+	for _, i := range []int{failed, first(ReasonSlowRate)} {
+		if i >= 0 {
+			held.add(&n, now, i)
 		}
 	}
 	return n

@@ -10,21 +10,17 @@ import (
 type view struct {
 	word     word
 	state    State
-	left     time.Duration // of the open time; latched if it never ends
+	left     time.Duration // of the open time of an open word
 	settings *settings     // nil for a zero core
-	core     *core         // nil for an absent key
 }
 
 // read observes the core without changing it. It takes at most two loads of
 // the word, so it is wait-free.
 func (c *core) read() view {
 	w := word(c.word.Load()).living()
-	v := view{word: w, settings: c.set.Load(), core: c, state: w.state()}
+	v := view{word: w, settings: c.set.Load(), state: w.state()}
 	if w.mode() != open && (w.mode() != halfOpen || v.settings.forgetAfter == 0) {
 		// LP(State): such a word is seen by the first load.
-		if w.mode() == forcedOpen {
-			v.left = latched
-		}
 		return v
 	}
 	now := v.settings.now()
@@ -53,8 +49,6 @@ func (c *core) read() view {
 		v.state = HalfOpen
 	case v.state == Open:
 		v.left = v.word.openLeft(now)
-	case v.state == ForcedOpen:
-		v.left = latched
 	}
 	return v
 }
@@ -103,67 +97,66 @@ type Snapshot struct {
 	Window Counts `json:",omitzero"`
 }
 
+// snapshotOf reads the core again if the word has changed while its key was forgotten, or the
+// log read.
 func (c *core) snapshotOf(v *view) Snapshot {
-	for v.forgets() && c.forgotten(v.word, v.settings, v.settings.now()) {
-		// LP(Snapshot): this load. While the word is the same, its key is forgotten.
-		if word(c.word.Load()).living() == v.word {
-			v.word = v.word.stay()
-			return v.snapshot()
+	failures := 0
+	for v.word.mode() == closed && !v.word.pristine() {
+		forgotten := v.settings.forgetAfter != 0 && c.forgotten(v.word, v.settings, v.settings.now())
+		failures = c.failures(v.word, v.settings, false)
+		if !forgotten && v.word&logged == 0 {
+			break
 		}
-		*v = c.read()
+		// LP(Snapshot): this load. While the word is the same, its key is forgotten, or it is
+		// what the log says of it.
+		if word(c.word.Load()).living() != v.word {
+			*v, failures = c.read(), 0
+			continue
+		}
+		if forgotten {
+			v.word = v.word.stay()
+			return v.snapshot(0)
+		}
+		break
 	}
-	s := v.snapshot()
+	s := v.snapshot(failures)
 	s.Window = c.counts(v.word, v.settings)
 	return s
 }
 
-// forgets reports whether a word is a closed one that may be forgotten.
-func (v *view) forgets() bool {
-	return v.word.mode() == closed && v.word != v.word.stay() && v.settings.forgetAfter != 0
-}
-
-func (v *view) snapshot() Snapshot {
-	failures := v.failures() // may read the core again
-	s := Snapshot{State: v.doing(), Would: v.state, Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
+// snapshot returns what does not depend on windows, with the failures of a closed word.
+func (v *view) snapshot(failures int) Snapshot {
+	s := Snapshot{State: v.doing(), Would: v.state, Failures: failures, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: v.left}
 	if v.settings != nil {
 		s.Name = v.settings.name
 	}
 	switch v.word.mode() {
-	case closed:
-		s.Failures = failures
-	case open:
-		s.Streak = v.word.streak()
 	case halfOpen:
-		s.Streak, s.Successes, s.Failures, s.InFlight = v.word.streak(), v.word.ok(), v.word.failed(), v.word.inflight()
+		s.Successes, s.Failures, s.InFlight = v.word.ok(), v.word.failed(), v.word.inflight()
+	case forcedOpen:
+		s.RetryAfter = math.MaxInt64
 	}
 	return s
 }
 
 // LogValue returns the fields that are not zero, and the state, as a group.
 func (s Snapshot) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 12)
-	if s.Name != "" {
-		attrs = append(attrs, slog.String("name", s.Name))
+	would := s.Would.String()
+	if s.Would == s.State {
+		would = ""
 	}
-	attrs = append(attrs, slog.String("state", s.State.String()))
-	if s.Would != s.State {
-		attrs = append(attrs, slog.String("would", s.Would.String()))
-	}
-	attrs = appendCounts(attrs, []count{
-		{"failures", s.Failures}, {"successes", s.Successes}, {"in_flight", s.InFlight},
-		{"streak", s.Streak}, {"generation", s.Generation},
-		{"window_calls", s.Window.Calls}, {"window_failures", s.Window.Failures}, {"window_slow", s.Window.Slow},
-	})
-	if s.RetryAfter != 0 {
-		attrs = append(attrs, slog.Duration("retry_after", s.RetryAfter))
-	}
-	return slog.GroupValue(attrs...)
-}
-
-// unending returns an open time as users see it.
-func unending(d time.Duration) time.Duration {
-	if d == latched {
-		return math.MaxInt64
-	}
-	return d
+	return logGroup(
+		slog.String("name", s.Name),
+		slog.String("state", s.State.String()),
+		slog.String("would", would),
+		slog.Int("failures", s.Failures),
+		slog.Int("successes", s.Successes),
+		slog.Int("in_flight", s.InFlight),
+		slog.Int("streak", s.Streak),
+		slog.Int("generation", s.Generation),
+		slog.Int("window_calls", s.Window.Calls),
+		slog.Int("window_failures", s.Window.Failures),
+		slog.Int("window_slow", s.Window.Slow),
+		slog.Duration("retry_after", s.RetryAfter),
+	)
 }

@@ -2,6 +2,8 @@ package atomicbreaker
 
 import (
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -26,49 +28,53 @@ type Stats struct {
 
 // LogValue returns the counts that are not zero as a group.
 func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(appendCounts(nil, []count{
-		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)}, {"withheld", int(s.Withheld)},
-		{"wrong_settings", int(s.WrongSettings)}, {"total_successes", int(s.TotalSuccesses)}, {"total_failures", int(s.TotalFailures)}, {"total_ignored", int(s.TotalIgnored)},
+	return logGroup(
+		slog.Uint64("opened", s.Opened),
+		slog.Uint64("closed", s.Closed),
+		slog.Uint64("rejected", s.Rejected),
+		slog.Uint64("late", s.Late),
+		slog.Uint64("withheld", s.Withheld),
+		slog.Uint64("wrong_settings", s.WrongSettings),
+		slog.Uint64("total_successes", s.TotalSuccesses),
+		slog.Uint64("total_failures", s.TotalFailures),
+		slog.Uint64("total_ignored", s.TotalIgnored),
+	)
+}
+
+// logGroup returns the attributes that are not zero as a group.
+func logGroup(attrs ...slog.Attr) slog.Value {
+	return slog.GroupValue(slices.DeleteFunc(attrs, func(a slog.Attr) bool {
+		switch a.Value.Any() {
+		case "", int64(0), uint64(0), time.Duration(0), false:
+			return true
+		}
+		return false
 	})...)
 }
 
-type count struct {
-	name string
-	n    int
-}
-
-func appendCounts(attrs []slog.Attr, counts []count) []slog.Attr {
-	for _, c := range counts {
-		if c.n != 0 {
-			attrs = append(attrs, slog.Int(c.name, c.n))
-		}
-	}
-	return attrs
-}
-
-// counters holds the counts of a Breaker, or of all keys of a Group together.
-// Nothing depends on them.
+// counters are those of a Breaker, or of all keys of a Group. Nothing depends on them.
 type counters struct {
 	// stripes is nil before the first count. From nil to a stripe for each
 	// processor, by CAS.
 	stripes atomics.Pointer[[]counterStripe]
 
-	// totals counts calls by outcome; nil without Config.RecordTotals. It is set before
-	// the counters are shared, and never changes.
-	totals []totalStripe
+	// totals are the stripes with Config.RecordTotals, else nil. Set before the counters are
+	// shared, and never changes.
+	totals []counterStripe
 }
 
-// A totalStripe has a line of its own too.
-type totalStripe struct {
-	of [3]atomics.Uint64 // by Outcome
+// A counterStripe is one line.
+type counterStripe struct {
+	opened, closed, rejected, late, withheld atomics.Uint64
 
-	_ [atomics.CacheLineSize - 24]byte
+	totals [3]atomics.Uint64 // of calls, by Outcome
 }
 
 // withTotals makes the counters count totals, if they are to.
 func (c *counters) withTotals(totals bool) {
 	if totals {
-		c.totals = make([]totalStripe, atomics.Stripes())
+		c.totals = make([]counterStripe, atomics.Stripes())
+		c.stripes.Store(&c.totals)
 	}
 }
 
@@ -76,22 +82,8 @@ func (c *counters) withTotals(totals bool) {
 // code panics.
 func (c *counters) total(o Outcome) {
 	if c.totals != nil {
-		c.totalSlow(o)
+		c.totals[atomics.Stripe(len(c.totals))].totals[o].Add(1)
 	}
-}
-
-// totalSlow is outlined so that total can be inlined.
-//
-//go:noinline
-func (c *counters) totalSlow(o Outcome) {
-	c.totals[atomics.Stripe(len(c.totals))].of[o].Add(1)
-}
-
-// A counterStripe has a line of its own.
-type counterStripe struct {
-	opened, closed, rejected, late, withheld, wrong atomics.Uint64
-
-	_ [atomics.CacheLineSize - 48]byte
 }
 
 // mine returns the stripe of the processor, more or less.
@@ -131,14 +123,12 @@ func (c *counters) stats() (s Stats) {
 			s.Rejected += p.rejected.Load()
 			s.Late += p.late.Load()
 			s.Withheld += p.withheld.Load()
-			s.WrongSettings += p.wrong.Load()
+			if c.totals != nil {
+				s.TotalSuccesses += p.totals[Success].Load()
+				s.TotalFailures += p.totals[Failure].Load()
+				s.TotalIgnored += p.totals[Ignored].Load()
+			}
 		}
-	}
-	for i := range c.totals {
-		p := &c.totals[i].of
-		s.TotalSuccesses += p[Success].Load()
-		s.TotalFailures += p[Failure].Load()
-		s.TotalIgnored += p[Ignored].Load()
 	}
 	s.Recorded = c.totals != nil
 	return s
@@ -157,4 +147,9 @@ func (b *Breaker) Stats() Stats {
 // Stats returns the counts of all keys together.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
-func (g *Group[K]) Stats() Stats { return g.current().counters.stats() }
+func (g *Group[K]) Stats() Stats {
+	st := g.current()
+	s := st.counters.stats()
+	s.WrongSettings = st.wrong.Load()
+	return s
+}

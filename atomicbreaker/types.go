@@ -1,11 +1,6 @@
 package atomicbreaker
 
-import (
-	"strconv"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/table"
-)
+import "strconv"
 
 // State is what a breaker does with calls.
 type State uint8
@@ -43,8 +38,8 @@ func (s State) rejects() bool { return s == Open || s == ForcedOpen }
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// There is a case for each Outcome in Permit.Report, GroupPermit.Report, settings.outcome,
-// word.record, Stats, and packages breakerhttp and internal/metrics.
+// There is a case for each Outcome in known, word.record, Stats, and packages breakerhttp
+// and internal/metrics.
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8
@@ -65,6 +60,14 @@ func (o Outcome) String() string {
 		Failure: "Failure",
 		Ignored: "Ignored",
 	})
+}
+
+// known returns o, or Failure if it is none of the three.
+func (o Outcome) known() Outcome {
+	if o > Ignored {
+		return Failure
+	}
+	return o
 }
 
 // MarshalText returns the name of o.
@@ -105,14 +108,4 @@ func nameOf(v uint8, kind string, names []string) string {
 		return names[v]
 	}
 	return kind + "(" + strconv.Itoa(int(v)) + ")" // fmt would make names escape
-}
-
-// See internal/atomics/inline.go.
-var _ = inlined
-
-func inlined(u32 *atomics.Uint32, i64 *atomics.Int64, u64 *atomics.Uint64) {
-	atomics.InlineUint32(u32)
-	atomics.InlineInt64(i64)
-	atomics.InlineUint64(u64)
-	table.InlineHash(nil, "")
 }

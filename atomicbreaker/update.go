@@ -85,29 +85,18 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 	return nil
 }
 
-// use makes all keys go by settings, which have been adopted.
+// use makes all keys go by settings.
 func (g *group[K]) use(fresh *groupSettings[K]) {
-	g.setSettings(fresh)
+	g.updating.Lock()
+	fresh.shared.inherit(g.set.Load().shared)
+	fresh.hashes = g.mustHash(fresh.shared)
+	g.set.Store(fresh) // LP(Update): for absent keys
+	g.updating.Unlock()
 	forEach(g.stored(), g.renew)
 }
 
-// setSettings makes absent keys go by settings.
-func (g *group[K]) setSettings(fresh *groupSettings[K]) {
-	g.updating.Lock()
-	defer g.updating.Unlock()
-	fresh.shared.inherit(g.set.Load().shared)
-	g.hashes.Store(1)  // if either settings ask for it
-	g.set.Store(fresh) // LP(Update): for absent keys
-	g.hashes.Store(g.mustHash(fresh))
-}
-
-// mustHash returns the value of hashes for these settings.
-func (g *group[K]) mustHash(set *groupSettings[K]) uint32 {
-	if set.shared.rules.slow || g.keys.Dynamic() {
-		return 1
-	}
-	return 0
-}
+// mustHash says what groupSettings.hashes is.
+func (g *group[K]) mustHash(s *settings) bool { return s.rules.slow || g.keys.Dynamic() }
 
 // watch makes a closed word of a Breaker say whether its successes count in
 // windows. It follows every change of settings and every transition to closed,

@@ -59,7 +59,6 @@ func (r *rules) tooSlow(res result) bool {
 }
 
 // windows are the rings of one closed stay, one for each window of the rules.
-// A count that comes later belongs to no other stay, so it changes nothing.
 type windows struct {
 	stay  word
 	rules []window
@@ -87,8 +86,12 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 			return nil
 		}
 		fresh := &windows{stay: stay, rules: s.rules.windows}
-		for i := range s.rules.windows {
-			fresh.rings = append(fresh.rings, s.newRing(s.rules.windows[i].length))
+		for _, w := range s.rules.windows {
+			if c.owner != nil { // few keys that fail are called by all processors at once
+				fresh.rings = append(fresh.rings, ring.NewSmall(w.length))
+			} else {
+				fresh.rings = append(fresh.rings, ring.New(w.length, atomics.Stripes()))
+			}
 		}
 		if c.windows.CompareAndSwap(held, fresh) {
 			return fresh
@@ -108,7 +111,7 @@ func (c *core) count(stay word, r result, s *settings, at time.Duration) (full t
 	if held == nil {
 		return full, false
 	}
-	if s.keyed && (r.is(bad) || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
+	if c.owner != nil && (r.is(bad) || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
 		c.touch(at, touchUnit)
 	}
 	for i, ring := range held.rings {
@@ -166,13 +169,4 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 
 // watchesAll reports whether all successes count, in windows or in totals, and not
 // only those after a failure.
-func (s *settings) watchesAll() bool { return !s.keyed && (s.rules.rates || s.totals) }
-
-// newRing returns a Ring for a window. In a Group it is small: there are windows
-// only for keys that fail, and few keys are called by all processors at once.
-func (s *settings) newRing(window time.Duration) *ring.Ring {
-	if s.keyed {
-		return ring.NewSmall(window)
-	}
-	return ring.New(window, atomics.Stripes())
-}
+func (s *settings) watchesAll() bool { return s.quota == nil && (s.rules.rates || s.totals) }

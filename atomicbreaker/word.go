@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"math"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -14,7 +15,7 @@ import (
 //	┌──────┬────────┬──────────────────────────────────────────┐
 //	│ mode │ gen 20 │ payload 41, a union by mode:             │
 //	└──────┴────────┴──────────────────────────────────────────┘
-//	Closed            logged 1 │ spare 4 │ watched 1 │ spare 3 │ fails 32
+//	Closed            logged 1 │ watched 1 │ spare 7 │ fails 32
 //	                  if it is logged, see failure_log.go
 //	Open              streak 5 │ until 36                        1 ms ticks
 //	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ failed 5 │ lease 21    128 ms ticks
@@ -23,11 +24,9 @@ import (
 //	Leaving           nonce 41; a cell that is closed and about to be retired
 //	Tombstone         zero; the cell has left its group, gen is its last
 //
-// gen goes up with every change of mode and every reset: it names one
-// unbroken stay in one mode. It also goes up when overdue probes lose their
-// slots, so a breaker may be half-open for several stays. A permit carries mode
-// and gen, and a result whose mode and gen are not the word's comes too late,
-// but for that of an overdue probe; see core.overdue.
+// gen goes up with every change of mode and every reset, and when overdue probes lose their
+// slots: it names a stay. A permit carries mode and gen, and a result whose mode and gen are
+// not the word's comes too late, but for that of an overdue probe; see core.overdue.
 //
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
@@ -63,7 +62,7 @@ const (
 	// watched says that successes count too: always in a Breaker with windows or
 	// totals, and in the windows of a cell from the first failure or slow call on. A cell
 	// whose mark was replaced has it too, as nobody knows what is in its windows.
-	watched word = 1 << 35
+	watched word = 1 << 39
 
 	// logged says that the failures are in a log; see failure_log.go.
 	logged word = 1 << 40
@@ -79,8 +78,8 @@ const (
 	// latched is a time to stay open that means "until Reset".
 	latched = time.Duration(-1)
 
-	// longestOpen bounds open times: it is less than half the range of a deadline,
-	// or one ahead could not be told from one that has passed.
+	// longestOpen bounds open times, and ForgetAfter: it is less than half the range of a
+	// deadline, or one ahead could not be told from one that has passed.
 	longestOpen = 365 * 24 * time.Hour
 
 	// maxProbeTimeout keeps a lease, rounded up, under half its range.
@@ -148,35 +147,11 @@ func (w word) bury() word { return w | tombstone<<modeShift }
 
 func (w word) withStreak(n int) word { return w | word(min(n, streakMask))<<streakShift }
 
-func (w word) withInflight(n int) word {
-	return w&^(probeMask<<inflightShift) | word(n)<<inflightShift
-}
-
 func (w word) withLease(lease uint64) word { return w&^leaseMask | word(lease) }
-
-// withProbe returns the half-open word after one more result, of a probe that
-// may have had a slot.
-func (w word) withProbe(failed, slot bool) word {
-	if failed {
-		w += 1 << failedShift // below CloseAfter, with ok, so neither can overflow
-	} else {
-		w += 1 << okShift
-	}
-	return w.release(slot)
-}
-
-// release returns the half-open word after a probe that may have had a slot has
-// given it back.
-func (w word) release(slot bool) word {
-	if slot {
-		w -= 1 << inflightShift
-	}
-	return w
-}
 
 // probe starts a half-open stay with one probe in flight.
 func (w word) probe(lease uint64) word {
-	return w.enter(halfOpen).withStreak(w.streak()).withInflight(1).withLease(lease)
+	return (w.enter(halfOpen).withStreak(w.streak()) + 1<<inflightShift).withLease(lease)
 }
 
 // admit returns the word after one more call has asked for admission at now,
@@ -191,10 +166,10 @@ func (w word) admit(s *settings, now, idle time.Duration) (word, error) {
 		}
 		return w.probe(s.leaseFrom(now)), nil
 	case halfOpen:
-		if n := w.inflight(); n < s.probes {
+		if w.inflight() < s.probes {
 			// Admission renews the lease, so that it can only expire when
 			// every probe in flight has had the whole of it.
-			return w.withInflight(n + 1).withLease(s.leaseFrom(now)), nil
+			return (w + 1<<inflightShift).withLease(s.leaseFrom(now)), nil
 		}
 		if w.leaseLeft(s, now, idle) > 0 {
 			return w, ErrTooManyProbes
@@ -287,14 +262,21 @@ func (w word) recordClosed(r result, s *settings) (next word, v Verdict) {
 
 // recordProbe is record for a half-open word and the result of a probe.
 func (w word) recordProbe(r result, s *settings) (next word, v Verdict) {
-	slot := r.is(slotted)
-	switch {
-	case slot && w.inflight() == 0: // a second result of its permit, for sure
-		return w, Late
-	case r.outcome == Ignored:
-		return w.release(slot), Counted
+	next = w
+	if r.is(slotted) {
+		if w.inflight() == 0 { // a second result of its permit, for sure
+			return w, Late
+		}
+		next -= 1 << inflightShift
 	}
-	next = w.withProbe(r.is(bad), slot)
+	switch { // ok and failed are below CloseAfter together, so neither can overflow
+	case r.outcome == Ignored:
+		return next, Counted
+	case r.is(bad):
+		next += 1 << failedShift
+	default:
+		next += 1 << okShift
+	}
 	failed, all := uint64(next.failed()), uint64(next.ok()+next.failed())
 	switch {
 	case r.is(tripping) || failed > 0 && s.probeRate == 0: // that may be one from before an Update
@@ -340,15 +322,6 @@ func (w word) trip(s *settings, d, now time.Duration) word {
 	return w.enter(open) | word(streak)<<streakShift | word(s.until(d, now))
 }
 
-// inRowAlone returns the number of failures in a row below which one more is just
-// counted, if a policy counts nothing else, and otherwise 0.
-func (r *rules) inRowAlone() uint32 {
-	if r.threshold == 0 || len(r.windows) != 0 {
-		return 0
-	}
-	return r.threshold - 1
-}
-
 // countInRow is record for a closed stay if the policy counts failures in a row alone and
 // this result opens nothing.
 func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool) {
@@ -356,16 +329,18 @@ func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool)
 	case w&^failsMask != stay:
 		return w, false
 	case o == Failure:
-		return w + 1, uint32(w) < s.inRow
+		return w + 1, uint32(w) < s.rules.inRowAlone
 	}
-	return stay, o == Success && s.inRow != 0
+	return stay, o == Success && s.rules.inRowAlone != 0
 }
 
 // Deadlines are ticks since the epoch, modulo the width of their field.
 
-// openPending reports whether an open word still rejects at now.
+// openPending reports whether an open word still rejects at now. A deadline that is more
+// than openBound ahead cannot have been set: it passed so long ago that the clock has wrapped.
 func (w word) openPending(s *settings, now time.Duration) bool {
-	return w.until() == forever || pending(w.until(), ticks(now, openTick), untilMask, s.openBound)
+	ahead := (w.until() - ticks(now, openTick)) & untilMask
+	return w.until() == forever || 0 < ahead && ahead <= s.openBound
 }
 
 // openOver reports whether the time of an open word has passed at now, after
@@ -381,22 +356,14 @@ func (w word) openAgo(now time.Duration) time.Duration {
 	return time.Duration((ticks(now, openTick)-w.until())&untilMask)*openTick + now%openTick
 }
 
-// pending reports whether deadline is still ahead of now, modulo mask+1. One
-// that is more than bound ahead cannot have been set: it passed so long ago
-// that the clock has gone round. Without that test it would hold for half the
-// range; with it, for at most one more bound.
-func pending(deadline, now, mask, bound uint64) bool {
-	ahead := (deadline - now) & mask
-	return 0 < ahead && ahead <= bound
-}
-
 // ticks rounds d down.
 func ticks(d, tick time.Duration) uint64 { return uint64(d / tick) }
 
-// openLeft returns how long an open word still rejects, or latched.
+// openLeft returns how long an open word still rejects, as users see it: math.MaxInt64 if
+// that never ends.
 func (w word) openLeft(now time.Duration) time.Duration {
 	if w.until() == forever {
-		return latched
+		return math.MaxInt64
 	}
 	ahead := (w.until() - ticks(now, openTick)) & untilMask
 	if ahead > untilMask/2 {
@@ -407,9 +374,8 @@ func (w word) openLeft(now time.Duration) time.Duration {
 
 // leaseLeft returns how long the probes of a half-open word may keep their slots;
 // zero or less if they are overdue. idle is how long ago the newest was admitted,
-// or less if another caller is about to be. It is exact, and tells a lease that
-// passed long ago from one ahead; the lease in the word, which is rounded up, is
-// right also if Update has changed ProbeTimeout.
+// or less if another caller is about to be. It is exact, and does not wrap; the lease in the
+// word, which is rounded up, is right also if Update has changed ProbeTimeout.
 func (w word) leaseLeft(s *settings, now, idle time.Duration) time.Duration {
 	ahead := (w.lease() - ticks(now, leaseTick)) & leaseMask
 	if ahead > leaseMask/2 {

@@ -15,18 +15,15 @@ import (
 //
 // Checks I1.
 func TestWordLayout(t *testing.T) {
-	full := word(0).enter(halfOpen).withStreak(31).withInflight(31).withLease(leaseMask)
-	for range 31 {
-		full = full.withProbe(true, false).withProbe(false, false)
-	}
+	full := word(0).probe(leaseMask).withStreak(31) | probeMask<<inflightShift | probeMask<<okShift | probeMask<<failedShift
 	if full&payloadMask != payloadMask {
 		t.Errorf("a full half-open payload is %#x, want %#x", uint64(full&payloadMask), uint64(payloadMask))
 	}
 	if full.streak() != 31 || full.inflight() != 31 || full.ok() != 31 || full.failed() != 31 || full.lease() != leaseMask || full.gen() != 1 || full.mode() != halfOpen {
 		t.Errorf("fields of %#x do not come back", uint64(full))
 	}
-	if w := full.withInflight(1).withLease(0).release(true); w.inflight() != 0 || w.lease() != 0 || w.failed() != 31 || w.ok() != 31 {
-		t.Error("withInflight and withLease do not replace their fields, or release not the slot")
+	if w := full.withLease(0); w.inflight() != 31 || w.lease() != 0 || w.failed() != 31 || w.ok() != 31 {
+		t.Error("withLease does not replace its field alone")
 	}
 	opened := word(0).enter(open).withStreak(31) | forever
 	if opened&payloadMask != payloadMask || opened.until() != forever || opened.streak() != 31 {
@@ -65,17 +62,27 @@ func TestBuriedWords(t *testing.T) {
 //
 // Checks I4.
 func TestPendingGoesRound(t *testing.T) {
-	const mask, bound = 1<<8 - 1, 20
-	for start := uint64(0); start < 1000; start++ {
+	const bound, lap = 20, untilMask + 1
+	s, r := &settings{openBound: bound}, rand.New(rand.NewPCG(1, 2))
+	for i := range uint64(1000) {
+		start := i
+		if i%2 != 0 {
+			start = lap - i
+		}
 		for d := uint64(1); d <= bound; d++ {
-			deadline := (start + d) & mask
-			for later := range uint64(2 * (mask + 1)) {
-				ahead := int64(d) - int64(later%(mask+1)) // of the nearest deadline
-				if ahead <= 0 {
-					ahead += mask + 1
-				}
-				if got, want := pending(deadline, start+later, mask, bound), ahead <= bound; got != want {
-					t.Fatalf("deadline %d after %d, %d later: pending %v, want %v", d, start, later, got, want)
+			w := word((start + d) % lap)
+			if w == forever {
+				continue
+			}
+			for later := range uint64(4 * bound) {
+				for _, later := range []uint64{later, lap - 2*bound + later, 2*lap - 2*bound + later, r.Uint64N(2 * lap)} {
+					ahead := int64(d) - int64(later%lap) // of the nearest deadline
+					if ahead <= 0 {
+						ahead += lap
+					}
+					if got, want := w.openPending(s, time.Duration(start+later)*openTick), ahead <= bound; got != want {
+						t.Fatalf("deadline %d after %d, %d later: pending %v, want %v", d, start, later, got, want)
+					}
 				}
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// The tests in this file are what README.md and MIGRATING.md say about how peers differ. They
+// The tests in this file are what README.md and coming-from-breakers.md say about how peers differ. They
 // fail when a new version of a peer changes that.
 
 // A call is admitted, the breaker opens and becomes half-open, a probe is out,

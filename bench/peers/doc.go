@@ -7,5 +7,5 @@
 // is configured to do the same observable work, and what it does differently.
 // What programs write for themselves is in homemade.
 // README.md has the table. FromGobreaker and FromFailsafe turn settings of these
-// into ours, row by row of atomicbreaker/MIGRATING.md.
+// into ours, row by row of docs/coming-from-breakers.md.
 package peers

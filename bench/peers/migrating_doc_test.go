@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const migrating = "../../atomicbreaker/MIGRATING.md"
+const migrating = "../../docs/coming-from-breakers.md"
 
 var (
 	heading = regexp.MustCompile(`(?m)^## `)
@@ -45,7 +45,7 @@ func tableRows(t *testing.T, section string) (rows [][]string) {
 	return rows
 }
 
-// MIGRATING.md has a row for each subtest, and a subtest for each row: the last
+// coming-from-breakers.md has a row for each subtest, and a subtest for each row: the last
 // cell of a row names subtests of its section, other tests of this package, and
 // examples.
 func TestMigratingNamesItsTests(t *testing.T) {
@@ -97,7 +97,7 @@ var (
 	exported = regexp.MustCompile(`\b[A-Z]\w+`)
 )
 
-// What is code in the cells of MIGRATING.md are names that there are: those of
+// What is code in the cells of coming-from-breakers.md are names that there are: those of
 // ours are declared by the package, and those of Go peers are used by the tests.
 func TestMigratingNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile(migrating)

@@ -16,7 +16,7 @@ import (
 
 // A FailsafeBuilder is told the settings of a breaker by the methods of
 // failsafe's circuitbreaker.Builder. It makes that breaker, and the settings with
-// which one of ours does the same. atomicbreaker/MIGRATING.md has a row for each
+// which one of ours does the same. docs/coming-from-breakers.md has a row for each
 // method, and says what still differs.
 //
 // It lacks the listeners, whose events one cannot make.

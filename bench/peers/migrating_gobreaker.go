@@ -23,7 +23,7 @@ const mostProbes = 31
 
 // FromGobreaker returns the settings with which a breaker of ours does what
 // gobreaker's does with st, or an error that names all that has no counterpart.
-// atomicbreaker/MIGRATING.md has a row for each step, and says what still
+// docs/coming-from-breakers.md has a row for each step, and says what still
 // differs. It calls IsSuccessful and IsExcluded once each.
 func FromGobreaker(st gobreaker.Settings) (atomicbreaker.Config, error) {
 	open := st.Timeout

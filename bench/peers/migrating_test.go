@@ -12,7 +12,7 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// A row is a row of atomicbreaker/MIGRATING.md, which names it. Its test runs in
+// A row is a row of docs/coming-from-breakers.md, which names it. Its test runs in
 // a bubble.
 type row struct {
 	name string

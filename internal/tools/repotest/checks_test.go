@@ -90,8 +90,9 @@ func grouped(n int) string {
 	return s
 }
 
-// Every package keeps a book of what it explores, and looks for goroutines
-// that its tests leave behind.
+// Every package keeps a book of what it explores, in a TestMain that stands where
+// readers of internal/tools/mc look for it, and looks for goroutines that its tests leave
+// behind.
 func TestPackagesKeepBooks(t *testing.T) {
 	calls := func(pkg, callee string) bool {
 		sources, err := parseDir(pkg, true)
@@ -113,6 +114,9 @@ func TestPackagesKeepBooks(t *testing.T) {
 	for _, pkg := range explored {
 		if !calls(pkg, "mc.Main") {
 			t.Errorf("%s does not call mc.Main: what its tests explore is not compared with CHECKS.md", pkg)
+		}
+		if _, err := os.Stat(filepath.Join(root, pkg, "mc_main_test.go")); err != nil {
+			t.Errorf("%s: TestMain of a package that is explored stands there: %v", pkg, err)
 		}
 	}
 	for _, pkg := range slices.Concat(public, parts) {
