@@ -19,10 +19,19 @@ func (t *Lines[K, E]) Buckets(hash uint64) (n int) {
 	return n
 }
 
-// Fits reports whether t has as many chains as its size asks for.
+// Fits reports whether t has as many chains as its size asks for, or is being resized and has
+// chains that have yet to move. Nobody else uses t.
 func (t *Lines[K, E]) Fits() bool {
 	a := t.array.Load()
-	return a.next.Load() != nil || a.fitting(t.size.Load()) == a.chains()
+	if a.next.Load() == nil {
+		return a.fitting(t.size.Load()) == a.chains()
+	}
+	for i := range uint64(a.chains()) {
+		if a.root(i).load() != moved {
+			return true
+		}
+	}
+	return false
 }
 
 // InitChains is Init with that many chains.
@@ -105,6 +114,13 @@ func (t *Lines[K, E]) Forget() {
 
 // Begin begins to make n chains of t, and moves none.
 func (t *Lines[K, E]) Begin(n int) { t.array.Load().next.Store(newArray[E](n, t.least)) }
+
+// Mover returns what moves the i-th chain, unless another holds it. T is being resized.
+func (t *Lines[K, E]) Mover(i int) (move func()) {
+	a := t.array.Load()
+	next := a.next.Load()
+	return func() { t.help(a, next, uint64(i), 1) }
+}
 
 // Resizing reports whether t is being resized.
 func (t *Lines[K, E]) Resizing() bool { return t.array.Load().next.Load() != nil }

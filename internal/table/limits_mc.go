@@ -11,10 +11,11 @@ const bitsAhead = 1
 // limits is what limits.go has, for each table its own.
 type limits struct{ few int }
 
-// portion returns few, or what suffices for all chains of small tables.
+// portion returns few, or none if that is below zero, or what suffices for all chains of small
+// tables.
 func (l limits) portion() int {
-	if l.few > 0 {
-		return l.few
+	if l.few != 0 {
+		return max(l.few, 0)
 	}
 	return 16
 }

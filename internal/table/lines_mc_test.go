@@ -218,6 +218,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth that is due again", 1, 0, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth that two see due", 1, 0, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth of cells that have moved", 1, 0, "abcde", threads{{add("f")}, {swap("c"), load("b")}}, mc.Config{}},
+		{"growth of cells that have moved, and who deletes", 1, 0, "abcde", threads{{add("f")}, {remove("c"), add("c"), load("b")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth and a second bucket", 2, 1, "acegi", threads{{add("b")}, {add("k"), load("m")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth of a chain of two", 4, 1, "aeimqubcdf", threads{{add("g"), add("y"), load("y")}, {load("u"), load("y")}}, mc.Config{}},
 		{"growth in parts and a reader", 4, 1, "abcdefghij", threads{{add("k"), swap("a"), swap("b"), swap("a")}, {load("e"), load("a")}}, mc.Config{}},
@@ -269,6 +270,29 @@ func TestLinesAreLinearizable(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A chain moves while writers that found no segment for it in the next array change it where
+// it is: its slots are emptied and filled while the keys in them are hashed.
+func TestLinesMoveWhileOthersWrite(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "move ∥ remove(c) ∥ add(e)"}, func(m *mc.M) {
+		s := new(real)
+		s.MoveOnly(-1)
+		s.InitChains(hashOf, 2)
+		for _, k := range "abc" {
+			s.add(string(k), 0)
+		}
+		s.Forget()
+		s.Begin(4)
+		m.Go(s.Mover(0))
+		m.Go(func() { s.remove("c") })
+		m.Go(func() { s.add("e", 1) })
+		m.Final(func() {
+			if got, ok := s.all(), s.fits(); got != "a0 b0 e1" || ok != true {
+				m.Failf("%v, fits: %v", got, ok)
+			}
+		})
+	})
 }
 
 // All yields each key that stays once, and no key twice, while the set grows and
