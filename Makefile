@@ -85,7 +85,7 @@ PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(T
 .PHONY: test
 test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (6 to 7 minutes on 2 cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
-	@$(PARTS_OF_A_TEST) gates format vet race-sample modelcheck-sample unit
+	@$(PARTS_OF_A_TEST) unit-public gates unit-others modelcheck-sample race-sample vet format # the longest first
 	@echo
 	@echo 'passed: format, vet, tests, examples, fuzz seeds, gates; samples of protocols and scenes; with a C compiler, histories under the race detector'
 	@echo 'make test-all adds: modules of their own, long tests, those of tools, all packages under the race detector, 2,000 interleavings of each protocol, benchmarks once'
@@ -122,11 +122,17 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 	GOARCH=386 $(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
 
-.PHONY: unit
-unit: ## unit tests, examples, fuzz seeds, without what takes long
-	@echo '== unit tests, examples, fuzz seeds'
+.PHONY: unit unit-public unit-others
+unit: unit-public unit-others ## unit tests, examples, fuzz seeds, without what takes long
+
+unit-public:
+	@echo '== unit tests, examples'
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(PUBLIC)
+
+unit-others:
+	@echo '== unit tests, examples, fuzz seeds of what is below the four packages'
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off $(filter-out $(SHORTENED) $(ASIDE),$(call packages,./...))
-	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(SHORTENED)
+	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(filter-out $(PUBLIC),$(SHORTENED))
 
 .PHONY: gates
 gates: ## what internal/tools/repotest demands of sources, docs and importers, but for sizes and walks
