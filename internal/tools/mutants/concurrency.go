@@ -130,7 +130,7 @@ func dropStatements(k *maker) {
 			case *ast.DeferStmt:
 				call = s.Call
 			case *ast.AssignStmt:
-				if s.Tok == token.ASSIGN && len(s.Rhs) == 1 && k.effect(s.Rhs[0], false)&acts != 0 {
+				if s.Tok != token.DEFINE && k.effect(s, true)&acts != 0 {
 					k.drop(s)
 				}
 				continue
@@ -144,7 +144,46 @@ func dropStatements(k *maker) {
 	})
 }
 
-func (k *maker) drop(s ast.Stmt) { k.replace("dropped", s, "") }
+func (k *maker) drop(s ast.Stmt) { k.replace("dropped", s, k.orphans(s)) }
+
+// orphans returns statements that use the variables that nothing but n uses, so that
+// what is left compiles without it.
+func (k *maker) orphans(n ast.Node) (uses string) {
+	type count struct{ all, here int }
+	counts := map[types.Object]*count{}
+	var order []types.Object
+	set := map[*ast.Ident]bool{} // only written
+	ast.Inspect(k.scope, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.AssignStmt:
+			for _, to := range x.Lhs {
+				if id, ok := to.(*ast.Ident); ok {
+					set[id] = true
+				}
+			}
+		case *ast.Ident:
+			v, ok := k.info.Uses[x].(*types.Var)
+			if !ok || set[x] || v.IsField() || v.Kind() != types.LocalVar || v.Pos() >= n.Pos() && v.Pos() < n.End() {
+				break
+			}
+			if counts[v] == nil {
+				counts[v] = &count{}
+				order = append(order, v)
+			}
+			counts[v].all++
+			if x.Pos() >= n.Pos() && x.End() <= n.End() {
+				counts[v].here++
+			}
+		}
+		return true
+	})
+	for _, v := range order {
+		if c := counts[v]; c.all == c.here {
+			uses += "; _ = " + v.Name()
+		}
+	}
+	return strings.TrimPrefix(uses, "; ")
+}
 
 // statements calls f for every list of statements in the current scope.
 func (k *maker) statements(f func([]ast.Stmt)) {

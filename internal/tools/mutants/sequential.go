@@ -172,7 +172,7 @@ func removeStatements(k *maker) {
 				continue
 			}
 			if k.effect(s, true)&acts == 0 {
-				k.replace("removed", s, "")
+				k.replace("removed", s, k.orphans(s))
 			}
 		}
 	})
