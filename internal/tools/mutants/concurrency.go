@@ -11,7 +11,7 @@ import (
 var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder}
 
 // concurrencyNames are those that they give their mutants.
-var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late"}
+var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early"}
 
 // brokenly lists the ways to break an action that package broken knows.
 var brokenly = map[string][]string{
@@ -119,7 +119,7 @@ func (k *maker) args(call *ast.CallExpr) (args []string) {
 }
 
 // dropStatements leaves out statements that do nothing but act, or call a
-// function of the package that does.
+// function of the package that does, or one that it was given.
 func dropStatements(k *maker) {
 	k.statements(func(list []ast.Stmt) {
 		for _, s := range list {
@@ -137,7 +137,7 @@ func dropStatements(k *maker) {
 			default:
 				continue
 			}
-			if k.effect(call, true)&acts != 0 && (k.action(call) == nil || k.action(call).verb != "Load") {
+			if k.tells(call) != 0 || k.effect(call, true)&acts != 0 && (k.action(call) == nil || k.action(call).verb != "Load") {
 				k.drop(s)
 			}
 		}

@@ -167,7 +167,11 @@ func removeStatements(k *maker) {
 				if a.Tok == token.DEFINE {
 					continue
 				}
-			case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
+			case *ast.ExprStmt, *ast.DeferStmt:
+				if k.tells(s) != 0 {
+					continue
+				}
+			case *ast.IncDecStmt:
 			default:
 				continue
 			}

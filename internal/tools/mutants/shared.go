@@ -196,8 +196,9 @@ func (t *target) only(e ast.Expr) (found *action) {
 type effect int
 
 const (
-	acts   effect = 1 << iota // it contains an action
-	writes                    // it writes through a pointer, or to an element
+	acts    effect = 1 << iota // it contains an action
+	writes                     // it writes through a pointer, or to an element
+	changes                    // it contains an action that changes something
 )
 
 // findEffects fills t.effects for the package's functions, with what they do
@@ -234,8 +235,10 @@ func (t *target) effect(n ast.Node, inside bool) (e effect) {
 		case *ast.FuncLit:
 			return inside
 		case *ast.CallExpr:
-			if t.action(n) != nil {
-				e |= acts
+			if a := t.action(n); a != nil {
+				if e |= acts; a.family != clock && !looks[a.verb] {
+					e |= changes
+				}
 			}
 			if f := t.callee(n); f != nil {
 				e |= t.effects[f]
