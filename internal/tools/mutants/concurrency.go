@@ -8,10 +8,10 @@ import (
 )
 
 // concurrency are the operators that break synchronisation.
-var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder}
+var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder, breakContexts}
 
 // concurrencyNames are those that they give their mutants.
-var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early"}
+var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early", "detached", "causeless"}
 
 // brokenly lists the ways to break an action that package broken knows.
 var brokenly = map[string][]string{

@@ -89,6 +89,9 @@ func TestWaits(t *testing.T) {
 	if err := SkippedWaitContext(&e, ended); err != nil {
 		t.Error(err)
 	}
+	if c := Detached(ended); c.Err() != nil || c.Done() != nil {
+		t.Error("a context that never ends has ended, or will")
+	}
 }
 
 func TestTables(t *testing.T) {

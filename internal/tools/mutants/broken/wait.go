@@ -11,3 +11,7 @@ func SkippedWaitContext[E interface {
 }](E, context.Context) error {
 	return nil
 }
+
+// Detached returns a context that never ends and holds nothing in place of one
+// that does.
+func Detached(context.Context) context.Context { return context.Background() }
