@@ -8,10 +8,10 @@ import (
 )
 
 // concurrency are the operators that break synchronisation.
-var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder, breakContexts}
+var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder, breakContexts, doAtOnce}
 
 // concurrencyNames are those that they give their mutants.
-var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early", "detached", "causeless"}
+var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early", "detached", "causeless", "hasty"}
 
 // brokenly lists the ways to break an action that package broken knows.
 var brokenly = map[string][]string{
