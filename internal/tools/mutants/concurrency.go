@@ -8,10 +8,10 @@ import (
 )
 
 // concurrency are the operators that break synchronisation.
-var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder}
+var concurrency = operators{breakActions, dropStatements, breakLoads, changeOrder, breakContexts, doAtOnce}
 
 // concurrencyNames are those that they give their mutants.
-var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late"}
+var concurrencyNames = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late", "early", "detached", "causeless", "hasty"}
 
 // brokenly lists the ways to break an action that package broken knows.
 var brokenly = map[string][]string{
@@ -21,11 +21,14 @@ var brokenly = map[string][]string{
 	"And":                   {"torn", "skipped"},
 	"Or":                    {"torn", "skipped"},
 	"Install":               {"torn", "forced"},
+	"TryLock":               {"failed"},
+	"WaitContext":           {"skipped"},
 	"TableLoadOrStore":      {"torn", "forced", "skipped"},
 	"TableSwap":             {"torn", "skipped"},
 	"TableLoadAndDelete":    {"torn", "skipped"},
 	"TableCompareAndSwap":   {"torn", "forced", "skipped", "failed"},
 	"TableCompareAndDelete": {"torn", "forced", "skipped", "failed"},
+	"TableRemove":           {"torn", "forced"},
 	"TableCompute":          {"torn", "skipped"},
 	"MapLoadOrStore":        {"torn", "skipped"},
 	"MapLoadAndStore":       {"torn", "skipped"},
@@ -116,7 +119,7 @@ func (k *maker) args(call *ast.CallExpr) (args []string) {
 }
 
 // dropStatements leaves out statements that do nothing but act, or call a
-// function of the package that does.
+// function of the package that does, or one that it was given.
 func dropStatements(k *maker) {
 	k.statements(func(list []ast.Stmt) {
 		for _, s := range list {
@@ -127,21 +130,60 @@ func dropStatements(k *maker) {
 			case *ast.DeferStmt:
 				call = s.Call
 			case *ast.AssignStmt:
-				if s.Tok == token.ASSIGN && len(s.Rhs) == 1 && k.effect(s.Rhs[0], false)&acts != 0 {
+				if s.Tok != token.DEFINE && k.effect(s, true)&acts != 0 {
 					k.drop(s)
 				}
 				continue
 			default:
 				continue
 			}
-			if k.effect(call, true)&acts != 0 && (k.action(call) == nil || k.action(call).verb != "Load") {
+			if k.tells(call) != 0 || k.effect(call, true)&acts != 0 && (k.action(call) == nil || k.action(call).verb != "Load") {
 				k.drop(s)
 			}
 		}
 	})
 }
 
-func (k *maker) drop(s ast.Stmt) { k.replace("dropped", s, "") }
+func (k *maker) drop(s ast.Stmt) { k.replace("dropped", s, k.orphans(s)) }
+
+// orphans returns statements that use the variables that nothing but n uses, so that
+// what is left compiles without it.
+func (k *maker) orphans(n ast.Node) (uses string) {
+	type count struct{ all, here int }
+	counts := map[types.Object]*count{}
+	var order []types.Object
+	set := map[*ast.Ident]bool{} // only written
+	ast.Inspect(k.scope, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.AssignStmt:
+			for _, to := range x.Lhs {
+				if id, ok := to.(*ast.Ident); ok {
+					set[id] = true
+				}
+			}
+		case *ast.Ident:
+			v, ok := k.info.Uses[x].(*types.Var)
+			if !ok || set[x] || v.IsField() || v.Kind() != types.LocalVar || v.Pos() >= n.Pos() && v.Pos() < n.End() {
+				break
+			}
+			if counts[v] == nil {
+				counts[v] = &count{}
+				order = append(order, v)
+			}
+			counts[v].all++
+			if x.Pos() >= n.Pos() && x.End() <= n.End() {
+				counts[v].here++
+			}
+		}
+		return true
+	})
+	for _, v := range order {
+		if c := counts[v]; c.all == c.here {
+			uses += "; _ = " + v.Name()
+		}
+	}
+	return strings.TrimPrefix(uses, "; ")
+}
 
 // statements calls f for every list of statements in the current scope.
 func (k *maker) statements(f func([]ast.Stmt)) {

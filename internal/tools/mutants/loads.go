@@ -3,17 +3,19 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 )
 
-// A reading is a variable that holds what was loaded from a shared word.
+// A reading is a variable that holds what was loaded from a shared word, a moment, or the
+// event that the next wake-up fires.
 type reading struct {
 	stmt     *ast.AssignStmt
 	variable *ast.Ident
 	load     ast.Expr // with conversions, and methods of what was loaded
 }
 
-// breakLoads makes mutants that read a word at another time:
+// breakLoads makes mutants that read a word, or the clock, at another time:
 //
 //	reread   where the source uses what it read, they read again
 //	stale    where the source reads again, they use what they read before
@@ -22,9 +24,15 @@ func breakLoads(k *maker) {
 	var readings []reading
 	of := map[ast.Stmt]bool{}
 	ast.Inspect(k.scope, func(n ast.Node) bool {
-		if s, ok := n.(*ast.AssignStmt); ok && len(s.Lhs) == 1 && len(s.Rhs) == 1 && s.Tok == token.DEFINE && k.loads(s.Rhs[0]) {
-			readings = append(readings, reading{s, s.Lhs[0].(*ast.Ident), s.Rhs[0]})
-			of[s] = true
+		s, ok := n.(*ast.AssignStmt)
+		if !ok || s.Tok != token.DEFINE || len(s.Lhs) != len(s.Rhs) {
+			return true
+		}
+		for i, e := range s.Rhs {
+			if k.loads(e) {
+				readings = append(readings, reading{s, s.Lhs[i].(*ast.Ident), e})
+				of[s] = len(s.Rhs) == 1
+			}
 		}
 		return true
 	})
@@ -46,6 +54,26 @@ func breakLoads(k *maker) {
 	})
 }
 
+// findClocks fills t.clocks.
+func (t *target) findClocks() {
+	t.clocks = map[*types.Func]bool{}
+	t.functions(func(_ *source, d *ast.FuncDecl) {
+		reads, other := false, false
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if a := t.action(n); a != nil && a.family == clock {
+				reads = true
+			} else if ok && (a != nil || t.effects[t.callee(call)] != 0) {
+				other = true
+			}
+			return true
+		})
+		f, _ := t.info.Defs[d.Name].(*types.Func)
+		s := f.Signature()
+		t.clocks[f] = reads && !other && !f.Exported() && s.Params().Len() == 0 && s.Results().Len() == 1
+	})
+}
+
 // loads reports whether e is a load, perhaps converted, or a method without
 // arguments of one.
 func (k *maker) loads(e ast.Expr) bool {
@@ -54,7 +82,10 @@ func (k *maker) loads(e ast.Expr) bool {
 		return false
 	}
 	if a := k.action(call); a != nil {
-		return a.verb == "Load"
+		return a.verb == "Load" || a.verb == "Event" || a.family == clock
+	}
+	if k.clocks[k.callee(call)] {
+		return true
 	}
 	if k.info.Types[call.Fun].IsType() {
 		return len(call.Args) == 1 && k.loads(call.Args[0])
@@ -77,7 +108,11 @@ func (k *maker) reread(r reading) {
 		}
 		within = append(within, n)
 		if id, ok := n.(*ast.Ident); ok && k.info.Uses[id] == object && !assigned(within) {
-			k.add("reread", id.Name+" in "+k.line(statement(within)), edit{id.Pos(), id.End(), k.text(r.load)})
+			edits := []edit{{id.Pos(), id.End(), k.text(r.load)}}
+			if left := k.orphans(id); left != "" {
+				edits = append(edits, edit{r.stmt.End(), r.stmt.End(), "; " + left})
+			}
+			k.add("reread", id.Name+" in "+k.line(statement(within)), edits...)
 		}
 		return true
 	})

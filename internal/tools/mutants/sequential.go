@@ -89,7 +89,7 @@ func breakExpressions(k *maker) {
 			if whole[n] && (n.Op == token.EQL || n.Op == token.NEQ) {
 				break
 			}
-			if n.Op == token.LAND || n.Op == token.LOR {
+			if n.Op == token.LAND || n.Op == token.LOR || (n.Op == token.ADD || n.Op == token.SUB) && k.timed(n) {
 				k.add("operand", k.text(n.X)+" in "+k.line(n), edit{n.Pos(), n.End(), k.text(n.Y)})
 				k.add("operand", k.text(n.Y)+" in "+k.line(n), edit{n.Pos(), n.End(), k.text(n.X)})
 			}
@@ -111,6 +111,21 @@ func breakExpressions(k *maker) {
 		}
 		return true
 	})
+}
+
+// timed reports whether e is a duration, or is made of one or of what the clock says.
+func (k *maker) timed(e ast.Expr) (timed bool) {
+	if t, ok := k.info.TypeOf(e).Underlying().(*types.Basic); !ok || t.Info()&types.IsNumeric == 0 || k.info.Types[e].Value != nil {
+		return false // no number, or a constant, which has mutants of its own
+	}
+	ast.Inspect(e, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if x, is := n.(ast.Expr); is && typeName(k.info.TypeOf(x)) == "time.Duration" || ok && k.clocks[k.callee(call)] {
+			timed = true
+		}
+		return !timed
+	})
+	return timed
 }
 
 // constant makes a mutant with another constant. Its line tells which it was.
@@ -167,12 +182,16 @@ func removeStatements(k *maker) {
 				if a.Tok == token.DEFINE {
 					continue
 				}
-			case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
+			case *ast.ExprStmt, *ast.DeferStmt:
+				if k.tells(s) != 0 {
+					continue
+				}
+			case *ast.IncDecStmt:
 			default:
 				continue
 			}
 			if k.effect(s, true)&acts == 0 {
-				k.replace("removed", s, "")
+				k.replace("removed", s, k.orphans(s))
 			}
 		}
 	})

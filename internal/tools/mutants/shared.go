@@ -22,7 +22,7 @@ const (
 	word family = iota
 	table
 	syncMap
-	blocking // Mutex, WaitGroup, Event
+	blocking // Mutex, WaitGroup, Event, Waker
 	clock
 )
 
@@ -48,12 +48,20 @@ var shared = map[string]family{
 	"sync.Mutex":                          blocking,
 	"sync.WaitGroup":                      blocking,
 	module + "/internal/atomics.Event":    blocking,
+	module + "/internal/atomics.Waker":    blocking,
 	module + "/internal/table.Table":      table,
+	module + "/internal/table.Lines":      table, // and Cells
 	"github.com/puzpuzpuz/xsync/v3.MapOf": syncMap,
 }
 
 // quiet lists methods that are no action: they look at nothing that changes.
 var quiet = map[string]bool{"Done": true, "All": true, "Range": true}
+
+// looks lists methods that are actions and change nothing.
+var looks = map[string]bool{
+	"Load": true, "Find": true, "Len": true, "Counted": true, "Size": true,
+	"Fired": true, "Wait": true, "WaitContext": true, "Event": true,
+}
 
 // action returns what e does, or nil if it is no action.
 func (t *target) action(e ast.Node) *action {
@@ -188,8 +196,9 @@ func (t *target) only(e ast.Expr) (found *action) {
 type effect int
 
 const (
-	acts   effect = 1 << iota // it contains an action
-	writes                    // it writes through a pointer, or to an element
+	acts    effect = 1 << iota // it contains an action
+	writes                     // it writes through a pointer, or to an element
+	changes                    // it contains an action that changes something
 )
 
 // findEffects fills t.effects for the package's functions, with what they do
@@ -226,8 +235,10 @@ func (t *target) effect(n ast.Node, inside bool) (e effect) {
 		case *ast.FuncLit:
 			return inside
 		case *ast.CallExpr:
-			if t.action(n) != nil {
-				e |= acts
+			if a := t.action(n); a != nil {
+				if e |= acts; a.family != clock && !looks[a.verb] {
+					e |= changes
+				}
 			}
 			if f := t.callee(n); f != nil {
 				e |= t.effects[f]

@@ -34,6 +34,7 @@ type target struct {
 	known    *known // of the function whose mutants were checked last
 	wrappers map[*types.Func]*wrapper
 	effects  map[*types.Func]effect
+	clocks   map[*types.Func]bool // those that read the clock, and no more
 }
 
 // A source is a file of a target.
@@ -67,6 +68,7 @@ func (g *toolchain) load(dir string) (*target, error) {
 	}
 	t.findWrappers()
 	t.findEffects()
+	t.findClocks()
 	return t, nil
 }
 

@@ -44,7 +44,7 @@ func TestTogether(t *testing.T) {
 	}
 	mutants := target.mutants(concurrency)
 	j := target.together(mutants)
-	if len(j.numbers) != len(mutants) || len(j.files) != 1 {
+	if len(j.numbers) != len(mutants) || len(j.files) != 2 {
 		t.Errorf("%d of %d mutants are together, in %d files", len(j.numbers), len(mutants), len(j.files))
 	}
 	for s, text := range j.files {

@@ -1,6 +1,7 @@
 package broken
 
 import (
+	"context"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -77,6 +78,22 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+func TestWaits(t *testing.T) {
+	var mu atomics.Mutex
+	if FailedTryLock(&mu) || !mu.TryLock() {
+		t.Error("a mutex was locked, or is")
+	}
+	ended, cancel := atomics.WithCancel(context.Background())
+	cancel()
+	e := atomics.MakeEvent()
+	if err := SkippedWaitContext(&e, ended); err != nil {
+		t.Error(err)
+	}
+	if c := Detached(ended); c.Err() != nil || c.Done() != nil {
+		t.Error("a context that never ends has ended, or will")
+	}
+}
+
 func TestTables(t *testing.T) {
 	type cells = *tables.Table[string, int]
 	a, b := new(int), new(int)
@@ -99,6 +116,9 @@ func TestTables(t *testing.T) {
 		"ForcedTableCompareAndDelete":  {func(t cells) { ForcedTableCompareAndDelete(t, "x", b) }, nil, nil},
 		"SkippedTableCompareAndDelete": {func(t cells) { SkippedTableCompareAndDelete(t, "x", a) }, a, nil},
 		"FailedTableCompareAndDelete":  {func(t cells) { FailedTableCompareAndDelete(t, "x", a) }, a, nil},
+		"TornTableRemove":              {func(t cells) { TornTableRemove(t, "x", a); TornTableRemove(t, "no", a) }, nil, nil},
+		"TornTableRemove of another":   {func(t cells) { TornTableRemove(t, "x", b) }, a, nil},
+		"ForcedTableRemove":            {func(t cells) { ForcedTableRemove(t, "x", b) }, nil, nil},
 		"TornTableCompute": {func(t cells) {
 			TornTableCompute(t, "x", func(*int) *int { return nil })
 			TornTableCompute(t, "no", func(*int) *int { return b })

@@ -102,6 +102,14 @@ func FailedTableCompareAndDelete[T table[K, P], K any, P comparable](t T, k K, _
 	return false
 }
 
+// TornTableRemove compares and then deletes.
+func TornTableRemove[T table[K, P], K any, P comparable](t T, k K, old P) {
+	TornTableCompareAndDelete(t, k, old)
+}
+
+// ForcedTableRemove deletes without comparing.
+func ForcedTableRemove[T table[K, P], K any, P comparable](t T, k K, _ P) { t.LoadAndDelete(k) }
+
 // TornTableCompute looks, and then stores what f makes of it.
 func TornTableCompute[T table[K, P], K any, P comparable](t T, k K, f func(P) P) P {
 	p := f(t.Load(k))
