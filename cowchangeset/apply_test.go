@@ -72,6 +72,26 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// The function gets the context of the call, with its values and its end.
+func TestApplyPassesItsContextOn(t *testing.T) {
+	type key struct{}
+	want := context.WithValue(t.Context(), key{}, 1)
+	check := func(ctx context.Context) error {
+		if ctx != want {
+			t.Errorf("the function gets %v", ctx)
+		}
+		return nil
+	}
+	_, c := opened(t, 1)
+	if err := c.Apply(want, func(ctx context.Context, _ final) error { return check(ctx) }); err != nil {
+		t.Error(err)
+	}
+	_, c = opened(t, 1)
+	if err := c.ApplyEach(want, func(ctx context.Context, _ uint64, _ int) error { return check(ctx) }); err != nil {
+		t.Error(err)
+	}
+}
+
 // However the function fails, the changeset may be applied again.
 func TestApplyFails(t *testing.T) {
 	_, c := opened(t, 1)

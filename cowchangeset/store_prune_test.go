@@ -176,6 +176,7 @@ func TestPrunerHangs(t *testing.T) {
 		})
 		began := time.Now()
 		tracker.Prune(1)
+		synctest.Wait() // until the store has been called
 		c, _ := tracker.Current()
 		_, err := tracker.Record(9)
 		_, err2 := tracker.Start(t.Context())
