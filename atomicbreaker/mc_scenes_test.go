@@ -797,7 +797,7 @@ var (
 	errQuiet = errors.New("quiet")
 
 	boom     = &fault{err: errBoom}
-	quiet    = &fault{err: fmt.Errorf("%w!", errQuiet), quiet: true}
+	quiet    = &fault{err: fmt.Errorf("wrapped: %w", errQuiet), quiet: true}
 	canceled = &fault{err: fmt.Errorf("wrapped: %w", context.Canceled), unwanted: true}
 	late     = &fault{err: context.DeadlineExceeded}
 	rejected = &fault{err: ab.ErrTooManyProbes, rejects: true, unwanted: true}

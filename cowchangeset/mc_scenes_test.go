@@ -162,7 +162,6 @@ type stage struct {
 
 	// What has happened, under a mutex that nobody waits for.
 	mu       sync.Mutex
-	ids      int
 	left     int // threads that have not done their step
 	sets     map[uint64]*cowchangeset.Changeset[int]
 	newest   uint64                       // ordinal whose Start has returned

@@ -90,10 +90,7 @@ func (s *slice) load(thread int) []int {
 
 func (s *slice) snapshot(thread int) string {
 	s.snapshots[thread] = s.Snapshot()
-	items := []int{}
-	for _, v := range s.snapshots[thread].Items() {
-		items = append(items, v)
-	}
+	items := append([]int{}, s.snapshots[thread].Items()...)
 	return fmt.Sprint(s.snapshots[thread].Version(), items)
 }
 

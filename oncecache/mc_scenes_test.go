@@ -299,7 +299,7 @@ func operations[V any]() []operation[V] {
 		return func(w world, k int) {
 			w.looksUp(1)
 			w.call(k, false, func(since int) (V, error) {
-				return w.c.GetOrCreate(k, func() (V, error) { return w.makes(nil, k, how, since) })
+				return w.c.GetOrCreate(k, func() (V, error) { return w.makes(noContext, k, how, since) })
 			})
 		}
 	}
@@ -913,7 +913,7 @@ func (w *stage[V]) runs(ctx context.Context, k int, alone bool, old V, how endin
 		w.c.Delete(k)
 		w.looksUp(1)
 		w.call(k, false, func(since int) (V, error) {
-			return w.c.GetOrCreate(k, func() (V, error) { return w.makes(nil, k, inValue, since) })
+			return w.c.GetOrCreate(k, func() (V, error) { return w.makes(noContext, k, inValue, since) })
 		})
 	}
 	if how == inValue || how == inTime || how == inDelete || how == inAnew {

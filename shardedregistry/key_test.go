@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"runtime"
 	"strings"
@@ -368,11 +367,6 @@ func TestWaitKeepsNoKey(t *testing.T) {
 		}
 		runtime.KeepAlive(fmt.Sprint(&r))
 	})
-}
-
-// one yields one pair.
-func one[K, V any](k K, v V) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) { yield(k, v) }
 }
 
 // Errors of Check come back as they are, also those that this package has made

@@ -807,13 +807,6 @@ func reads(do func(p *player, r *names1, k string) any) func(*player, string) {
 	}
 }
 
-func got(k string, v int, ok bool) any {
-	if !ok {
-		return results(model.Entry{}, false)
-	}
-	return results(model.Entry{Key: strings.ToLower(k), Value: v}, true)
-}
-
 // computes is Compute with a function that sees what is there, and leaves alone what has no digit.
 func computes(k string, v int, op model.ComputeOp) func(registry) any {
 	return func(r registry) any {

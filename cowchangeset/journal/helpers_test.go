@@ -30,8 +30,8 @@ var (
 	holding, on, with, chain, verifyText = journaltest.Holding, journaltest.On, journaltest.With, journaltest.Lines, journaltest.VerifyText
 	readerOf                             = journaltest.ReaderOf
 	newPath                              = journaltest.NewPath
-	three, onlyPrune, prunedStory        = journaltest.Three, journaltest.OnlyPrune, journaltest.PrunedStory
-	segmented, storyFile, damaged        = journaltest.Segmented, journaltest.StoryFile, journaltest.Damaged
+	three                                = journaltest.Three
+	segmented, storyFile                 = journaltest.Segmented, journaltest.StoryFile
 )
 
 func open[E any](t testing.TB, path string) *journal.Journal[E] {

@@ -160,10 +160,10 @@ func TestOneTracker(t *testing.T) {
 func TestReleaseOfATracker(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
-	one, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	_, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
 	must(t, err)
 	j.Release() // it has not used it
-	one, err = cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
+	one, err := cowchangeset.Resume(background, cowchangeset.Config[any]{Store: j})
 	must(t, err)
 	must(t, journaltest.ErrorOf(one.Start(background)))
 	must(t, journaltest.ErrorOf(one.Record("a")))

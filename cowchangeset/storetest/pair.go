@@ -75,7 +75,7 @@ func (p *pair) prune(before uint64) error {
 	case err != nil:
 		return err
 	case len(all) == 0:
-		return errors.New("Prune has forgotten the latest changeset")
+		return errors.New("the latest changeset is gone after Prune")
 	case !p.model.pruned(all[0].Ordinal, before):
 		return fmt.Errorf("Prune(%d) has forgotten what is below %d", before, all[0].Ordinal)
 	}
@@ -108,7 +108,7 @@ func (p *pair) compare() error {
 		g.Entries, w.Entries = nil, nil
 		return same && reflect.DeepEqual(g, w)
 	}) {
-		return fmt.Errorf("Load yields\n%.2000s\nwant\n%.2000s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+		return fmt.Errorf("yielded by Load:\n%.2000s\nwant\n%.2000s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 	}
 	return nil
 }
@@ -117,12 +117,12 @@ func (p *pair) compare() error {
 func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err error) {
 	for saved, err := range s.Load(context.Background()) {
 		if err != nil {
-			return nil, fmt.Errorf("Load: %w", err)
+			return nil, fmt.Errorf("error of Load: %w", err)
 		}
 		if m := saved.Manifest; m.Len > 0 {
 			loader, ok := s.(cowchangeset.EntryLoader[string])
 			if !ok || !saved.Aborted && saved.Applied != cowchangeset.AllApplied || len(saved.Entries) > 0 {
-				return nil, fmt.Errorf("Load leaves out entries of %+v", saved)
+				return nil, fmt.Errorf("entries are left out by Load of %+v", saved)
 			}
 			for e, err := range loader.LoadEntries(context.Background(), saved.ID) {
 				if err != nil {

@@ -173,7 +173,7 @@ func claims(open Opener) error {
 		return fmt.Errorf("after Release: %w", err)
 	}
 	if c.Claim(context.Background()) == nil {
-		return errors.New("Claim of a claimed store succeeds")
+		return errors.New("a claimed store can be claimed again")
 	}
 	return nil
 }

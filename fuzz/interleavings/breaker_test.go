@@ -51,8 +51,7 @@ func (keyed) Update(ab.Config) error { panic("a Group has no Update") }
 
 // alone is a Breaker as breakers of one key.
 type alone struct {
-	breakers // of what it does not do
-	b        *ab.Breaker
+	b *ab.Breaker
 }
 
 func (a alone) Allow(string) (permit, error)    { return a.b.Allow() }

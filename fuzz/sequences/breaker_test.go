@@ -292,8 +292,10 @@ func (m *breakerMachine) call(key int, arg byte) {
 			_, err := ab.ExecuteContext(context.Background(), m.breaker, func(ctx context.Context) (int, error) { return 0, fn(ctx) })
 			return err
 		case arg&16 != 0:
-			_, err := ab.ExecuteResult(context.Background(), m.breaker, func(ctx context.Context) (int, error) { return 0, fn(ctx) },
-				func(_ int, err error) ab.Outcome { return ab.Classify(nil, err) }) //lint:ignore SA1012 it is not known
+			classify := func(_ int, err error) ab.Outcome {
+				return ab.Classify(nil, err) //lint:ignore SA1012 it is not known
+			}
+			_, err := ab.ExecuteResult(context.Background(), m.breaker, func(ctx context.Context) (int, error) { return 0, fn(ctx) }, classify)
 			return err
 		default:
 			return m.breaker.Do(context.Background(), fn)

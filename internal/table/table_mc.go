@@ -149,7 +149,8 @@ func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 		}
 		for _, s := range coming {
 			if s.settle(); !mc.Modelled() {
-				s.mu.Lock() // it waits in no step
+				//lint:ignore SA2001 it waits in no step
+				s.mu.Lock()
 				s.mu.Unlock()
 			}
 			if e := s.load("All"); e != nil && !yield(s.key, e) {

@@ -19,7 +19,8 @@ func TestPlain(t *testing.T) {
 	type inner struct {
 		A []string          `json:"a,omitempty"`
 		B map[string]*int64 // of plain parts
-		c any               // which is not written
+		//lint:ignore U1000 it is not written
+		c any
 	}
 	for _, v := range []any{"", 0, uint8(0), 0.5, true, inner{}, []inner{}, &inner{}, [2]int{}} {
 		if !plain(reflect.TypeOf(v)) {

@@ -16,22 +16,20 @@ type (
 	memory = journaltest.Memory
 )
 
-const whole = cowchangeset.AllApplied
-
 var (
 	noContext  = journaltest.NoContext
 	background = journaltest.Background
 	errBoom    = journaltest.ErrBoom
 
-	must, equal                          = journaltest.Must, journaltest.Equal
-	start, add, seal, abort              = journaltest.Start, journaltest.Add, journaltest.Seal, journaltest.Abort
-	applied, prune, item, unnamed        = journaltest.Applied, journaltest.Prune, journaltest.Item, journaltest.Unnamed
-	tell, story                          = journaltest.Tell, journaltest.Story
-	holding, on, with, chain, verifyText = journaltest.Holding, journaltest.On, journaltest.With, journaltest.Lines, journaltest.VerifyText
-	readerOf                             = journaltest.ReaderOf
-	newPath                              = journaltest.NewPath
-	three, onlyPrune, prunedStory        = journaltest.Three, journaltest.OnlyPrune, journaltest.PrunedStory
-	segmented, storyFile, damaged        = journaltest.Segmented, journaltest.StoryFile, journaltest.Damaged
+	must, equal            = journaltest.Must, journaltest.Equal
+	start, add, seal       = journaltest.Start, journaltest.Add, journaltest.Seal
+	applied, item, unnamed = journaltest.Applied, journaltest.Item, journaltest.Unnamed
+	tell, story            = journaltest.Tell, journaltest.Story
+	holding, on, with      = journaltest.Holding, journaltest.On, journaltest.With
+	readerOf               = journaltest.ReaderOf
+	newPath                = journaltest.NewPath
+	three, prunedStory     = journaltest.Three, journaltest.PrunedStory
+	segmented, storyFile   = journaltest.Segmented, journaltest.StoryFile
 )
 
 func open[E any](t testing.TB, path string) *journal.Journal[E] {

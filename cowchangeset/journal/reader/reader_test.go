@@ -2,7 +2,6 @@ package reader_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -256,8 +255,6 @@ func TestReaderLoops(t *testing.T) {
 	}
 	equal(t, len(all), 3)
 }
-
-func hashOf(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body))) }
 
 func manifest(n int, last uint64) cowchangeset.Manifest {
 	return cowchangeset.Manifest{Len: n, Last: last}

@@ -19,19 +19,18 @@ type (
 const whole = cowchangeset.AllApplied
 
 var (
-	noContext  = journaltest.NoContext
 	background = journaltest.Background
 	errBoom    = journaltest.ErrBoom
 
-	must, equal                          = journaltest.Must, journaltest.Equal
-	start, add, seal, abort              = journaltest.Start, journaltest.Add, journaltest.Seal, journaltest.Abort
-	applied, prune, item, unnamed        = journaltest.Applied, journaltest.Prune, journaltest.Item, journaltest.Unnamed
-	tell, story                          = journaltest.Tell, journaltest.Story
-	holding, on, with, chain, verifyText = journaltest.Holding, journaltest.On, journaltest.With, journaltest.Lines, journaltest.VerifyText
-	readerOf                             = journaltest.ReaderOf
-	newPath                              = journaltest.NewPath
-	three, onlyPrune, prunedStory        = journaltest.Three, journaltest.OnlyPrune, journaltest.PrunedStory
-	segmented, storyFile, damaged        = journaltest.Segmented, journaltest.StoryFile, journaltest.Damaged
+	must, equal                   = journaltest.Must, journaltest.Equal
+	start, add, seal, abort       = journaltest.Start, journaltest.Add, journaltest.Seal, journaltest.Abort
+	applied, prune, item, unnamed = journaltest.Applied, journaltest.Prune, journaltest.Item, journaltest.Unnamed
+	tell, story                   = journaltest.Tell, journaltest.Story
+	on, with, chain               = journaltest.On, journaltest.With, journaltest.Lines
+	readerOf                      = journaltest.ReaderOf
+	newPath                       = journaltest.NewPath
+	three, onlyPrune, prunedStory = journaltest.Three, journaltest.OnlyPrune, journaltest.PrunedStory
+	damaged                       = journaltest.Damaged
 )
 
 func open[E any](t testing.TB, path string) *journal.Journal[E] {
