@@ -277,7 +277,7 @@ mutants-sequential: ## the same with conditions, arithmetic and results (hours)
 	$(GO) run ./internal/tools/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: lint
-lint: ## staticcheck with each set of build tags, tests too (seven minutes)
+lint: ## staticcheck with each set of build tags, tests too (nine minutes)
 	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/tools/lint/go.mod staticcheck -matrix ./...
 	@for module in $(NESTED); do \
 		echo "== $$module"; \

@@ -788,7 +788,7 @@ func TestChangedBoundRefuses(t *testing.T) {
 		"no weight":         {both, func(c *oncecache.Cache[string, int]) error { return c.SetMaxWeight(0) }, "MaxWeight 0:"},
 		"less than none":    {both, func(c *oncecache.Cache[string, int]) error { return c.SetMaxWeight(-1) }, "MaxWeight -1:"},
 		"too much": {both, func(c *oncecache.Cache[string, int]) error { return c.SetMaxWeight(1<<46 + 1) },
-			"MaxWeight " + strconv.Itoa(1<<46+1) + ":"},
+			"MaxWeight " + fmt.Sprint(int64(1)<<46+1) + ":"},
 		"weight unbounded":      {sized(2, 0), func(c *oncecache.Cache[string, int]) error { return c.SetMaxWeight(1) }, "MaxWeight 1:"},
 		"entries of a TTL":      {config{TTL: time.Hour}, func(c *oncecache.Cache[string, int]) error { return c.SetMaxEntries(1) }, "MaxEntries 1:"},
 		"weight of a TTL":       {config{TTL: time.Hour}, func(c *oncecache.Cache[string, int]) error { return c.SetMaxWeight(1) }, "MaxWeight 1:"},

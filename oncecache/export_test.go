@@ -100,9 +100,15 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 // Sweep looks at all that is due, as the timer does, and returns how many entries are to leave.
 func Sweep[K comparable, V any](c *Cache[K, V]) (n int) {
 	r := c.shared()
-	for more := r.order != nil; more; {
+	if r.order == nil {
+		return 0
+	}
+	r.order.mu.Lock()
+	timer := r.order.timer
+	r.order.mu.Unlock()
+	for more := true; more; {
 		var out []*node[K, V]
-		out, more = r.order.few(r, r.order.timer)
+		out, more = r.order.few(r, timer)
 		r.evictAll(out)
 		n += len(out)
 	}

@@ -528,9 +528,12 @@ func (w *stage[V]) look(k int) (v V, ok bool) {
 	return v, ok
 }
 
+//go:norace
+func (w *stage[V]) notesBound(n int) { w.most = max(w.most, n) }
+
 // bounds changes the bound to n, which only a cache that has it allows.
 func (w *stage[V]) bounds(n int) {
-	w.most = max(w.most, n)
+	w.notesBound(n)
 	if err := w.c.SetMaxEntries(n); (err == nil) != w.has("MaxEntries") {
 		w.m.Failf("SetMaxEntries returns %v", err)
 	}

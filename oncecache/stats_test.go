@@ -561,13 +561,14 @@ func TestInfoOfTheVeryValue(t *testing.T) {
 // A function says when each value expires.
 func TestInfoOfTTLFunc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := oncecache.MustNew(config{TTLFunc: func(_ string, v int) time.Duration { return time.Duration(v) }})
+		lasts := []time.Duration{0, time.Hour, time.Second + 1, math.MaxInt64}
+		c := oncecache.MustNew(config{TTLFunc: func(_ string, v int) time.Duration { return lasts[v] }})
 		begun := time.Now()
-		c.Set("k", int(time.Hour))
+		c.Set("k", 1)
 		wantInfo(t, c, "k", begun, begun.Add(time.Hour), 0)
-		c.Set("k", int(time.Second+1))
+		c.Set("k", 2)
 		wantInfo(t, c, "k", begun, begun.Add(time.Second+time.Millisecond), 0) // it is rounded up
-		c.Set("k", math.MaxInt64)
+		c.Set("k", 3)
 		wantInfo(t, c, "k", begun, time.Time{}, 0)
 		c.Set("k", 0)
 		wantNoInfo(t, c, "k")

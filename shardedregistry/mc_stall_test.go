@@ -19,6 +19,17 @@ type floor struct {
 	*shardedregistry.Registry[string, int]
 	ref shardedregistry.Ref[string, int] // of a; it remembers a's cell
 	w   loop                             // in some worlds
+
+	loops []loop // in one world: of each operation its own
+}
+
+// loop returns one that no other operation goes on with.
+//
+//go:norace
+func (s *floor) loop() loop {
+	l := s.loops[0]
+	s.loops = s.loops[1:]
+	return l
 }
 
 type floorOp = mc.Operation[*floor]
@@ -268,10 +279,12 @@ func TestProgress(t *testing.T) {
 			}).Waits(mc.Event | mc.Bucket),
 		}},
 		mc.World[*floor]{Name: "watched, a key was deleted", New: staged(1, shardedregistry.Config[string, int]{}, func(s *floor) {
-			s.w = shardedregistry.Subscribe(s.Registry)
+			for range 3 {
+				s.loops = append(s.loops, shardedregistry.Subscribe(s.Registry))
+			}
 			s.Delete("a")
 		}), Operations: []floorOp{
-			all("Registry.Watch loop goes on", func(s *floor) { s.w.Drain() }).Waits(mc.Bucket),
+			all("Registry.Watch loop goes on", func(s *floor) { s.loop().Drain() }).Waits(mc.Bucket),
 			a.get().Bounded(3),
 			a.create().Waits(mc.Bucket),
 			n.create(),

@@ -149,8 +149,8 @@ func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 		}
 		for _, s := range coming {
 			if s.settle(); !mc.Modelled() {
-				//lint:ignore SA2001 it waits in no step
 				s.mu.Lock()
+				//lint:ignore SA2001 it waits in no step
 				s.mu.Unlock()
 			}
 			if e := s.load("All"); e != nil && !yield(s.key, e) {

@@ -270,7 +270,9 @@ func TestDeadlinesOfWhatIsRead(t *testing.T) {
 		const life = time.Hour
 		began := time.Now()
 		constant := config{TTL: func(string, int) time.Duration { return life }}
-		ending := config{TTL: func(_ string, ends int) time.Duration { return time.Until(began.Add(time.Duration(ends))) }}
+		ending := config{TTL: func(_ string, ends int) time.Duration {
+			return time.Until(began.Add(time.Duration(ends) * time.Second))
+		}}
 		restarted := func(r *registry, c config, down time.Duration) *registry {
 			text := written(t, r, raw)
 			r.Clear() // so that it has no timers
@@ -300,9 +302,9 @@ func TestDeadlinesOfWhatIsRead(t *testing.T) {
 
 		began = time.Now()
 		r = shardedregistry.MustNew(ending)
-		version, _ = r.Put("a", int(3*life))
+		version, _ = r.Put("a", int(3*life/time.Second))
 		r.Renew("a", version, 100*life)
-		r.Put("over", int(life))
+		r.Put("over", int(life/time.Second))
 		r = restarted(r, ending, 2*life)
 		for _, e := range contents(r) {
 			if e.Version != version {
