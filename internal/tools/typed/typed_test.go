@@ -16,8 +16,8 @@ func TestLoad(t *testing.T) {
 	for _, test := range []struct{ args, want []string }{
 		{[]string{"../kill", "../leak"}, []string{"kill 1", "leak 1"}},
 		{[]string{"-test", "../kill", "../leak"}, []string{"kill 1", "kill_test 1", "leak 2"}},
-		{[]string{"-tags=modelcheck", "../mutants/testdata/fixture"}, []string{"fixture 1"}},
-		{[]string{"-test", "-tags=modelcheck", "../mutants/testdata/fixture"}, []string{"fixture 3"}},
+		{[]string{"-tags=modelcheck", "../mutants/testdata/fixture"}, []string{"fixture 2"}},
+		{[]string{"-test", "-tags=modelcheck", "../mutants/testdata/fixture"}, []string{"fixture 4"}},
 	} {
 		all, err := Load(run, test.args...)
 		if err != nil {
