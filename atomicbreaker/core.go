@@ -157,15 +157,15 @@ func (c *core) admit(timed bool) (step, error) {
 		if w.mode() == halfOpen {
 			idle = c.idle(now)
 		}
-		next, refused := w.admit(s, now, idle)
-		if refused != nil {
+		next, err := w.admit(s, now, idle)
+		if err != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
 			s.counters.mine().rejected.Add(1)
 			if s.shadow {
 				return step{flags: shadowed}, nil
 			}
-			return step{}, s.refuse(w, refused, now, idle)
+			return step{}, s.refuse(w, err, now, idle)
 		}
 		x, as := change{next: next, why: ReasonProbeTimeout, at: at}, flags(0)
 		if c.forgotten(w, s, now) {
@@ -309,6 +309,7 @@ const (
 	reached                    // enough for a KOfN, or a window
 	slotted                    // of a probe that still has its slot
 	expired                    // the time of the open word has passed
+	refused                    // its Trip found no place in the open quota, so it counts as any failure
 
 	// Of both.
 	withheld // the open quota keeps it from opening the breaker, or has kept it
@@ -379,8 +380,8 @@ func (r *report) run() (Verdict, step) {
 		next, v := w.record(res, s)
 		if v == Tripped && w.mode() == closed && s.quota != nil {
 			if acquired = s.quota.acquire(s.openLimit); !acquired {
-				if res.outcome != Ignored && res.is(tripping) { // it counts as any failure does
-					r.result.how, r.result.open = r.result.how^(tripping|withheld), 0
+				if res.outcome != Ignored && res.is(tripping) {
+					r.result.how, r.result.open = r.result.how&^tripping|refused, 0
 					continue
 				}
 				res.how |= withheld
@@ -441,7 +442,7 @@ func (r *report) changeCount(was, next word, res result) (to word, ok bool) {
 	if c.owner != nil && r.countedIn(next) {
 		next |= watched
 	}
-	held := res.is(withheld)
+	held := res.is(withheld | refused)
 	changes := next != was.living() || was != was.living() && res.is(bad) // a mark must go
 	if c.owner != nil && (changes || held) && next.mode() == closed && next != next.flagged() {
 		if r.now == 0 {

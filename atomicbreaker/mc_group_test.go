@@ -416,6 +416,7 @@ func TestQuotaInEveryOrder(t *testing.T) {
 		"two of a key, and one place": {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"two of a key, and no place":  {trip: KOfN(2, 3), before: after(bothFailing, record(another, Failure)), threads: threads{{record(k, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
 		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {reportOp(2, Ignored)}}, opens: [2]int{1, 1}},
+		"a trip, and a free place":    {before: after(held, record(another, Failure), record(another, Failure)), threads: threads{{tripOf(0)}, {reset(another), record(k, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"two recoveries":              {before: opened, threads: threads{{record(k, Success)}, {record(k, Success)}}},
 		"a recovery, and it is off":   {before: probing, threads: threads{{reportOp(3, Success)}, {disableK}}},
 		"a probe fails as it is off":  {before: probing, threads: threads{{reportOp(3, Failure)}, {disableK}}},

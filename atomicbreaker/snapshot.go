@@ -109,15 +109,14 @@ func (c *core) snapshotOf(v *view) Snapshot {
 		}
 		// LP(Snapshot): this load. While the word is the same, its key is forgotten, or it is
 		// what the log says of it.
-		if word(c.word.Load()).living() != v.word {
-			*v, failures = c.read(), 0
-			continue
+		if word(c.word.Load()).living() == v.word {
+			if forgotten {
+				v.word = v.word.stay()
+				return v.snapshot(0)
+			}
+			break
 		}
-		if forgotten {
-			v.word = v.word.stay()
-			return v.snapshot(0)
-		}
-		break
+		*v, failures = c.read(), 0
 	}
 	s := v.snapshot(failures)
 	s.Window = c.counts(v.word, v.settings)

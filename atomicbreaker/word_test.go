@@ -170,6 +170,9 @@ func TestLayout(t *testing.T) {
 	if n := unsafe.Sizeof(cell[string]{}); n > 112 {
 		t.Errorf("a cell takes %d bytes, want at most 112, which the allocator has", n)
 	}
+	if n := unsafe.Sizeof(counterStripe{}); n != line {
+		t.Errorf("a counterStripe has %d bytes, and shares a line", n)
+	}
 	if n := unsafe.Sizeof(GroupPermit[string]{}); n > 4*8 {
 		t.Errorf("a GroupPermit takes %d bytes", n)
 	}
