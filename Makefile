@@ -135,7 +135,7 @@ unit-others:
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short $(filter-out $(PUBLIC),$(SHORTENED))
 
 .PHONY: gates
-gates: ## what internal/tools/repotest demands of sources, docs and importers, but for sizes and walks
+gates: ## what internal/tools/repotest demands of sources and docs, without what builds programs
 	@echo '== gates'
 	@$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -short ./internal/tools/repotest
 

@@ -518,6 +518,10 @@ func TestSliceEditsPassStalledWriters(t *testing.T) {
 // A Set gets through a stream of appends, which an Update might not: each
 // append has it copy again.
 func TestSliceSetAmongAppends(t *testing.T) {
+	sets := 50
+	if testing.Short() {
+		sets = 10
+	}
 	var s cowchangeset.Slice[int]
 	s.Append(make([]int, 1<<16)...)
 	var stop atomic.Bool
@@ -531,13 +535,13 @@ func TestSliceSetAmongAppends(t *testing.T) {
 	}
 	crew.add(func() {
 		defer stop.Store(true)
-		for i := range 50 {
+		for i := range sets {
 			s.Set(i, i+1)
 		}
 	})
 	crew.run()
 	for i, v := range s.Load() {
-		if want := i + 1; i < 50 && v != want || i >= 1<<16 && v != -1 {
+		if want := i + 1; i < sets && v != want || i >= 1<<16 && v != -1 {
 			t.Fatalf("item %d is %d", i, v)
 		}
 	}

@@ -250,6 +250,9 @@ func TestIndexFunctionBlocks(t *testing.T) {
 // A function that changes its own key is found out with indexes too, and leaves
 // none of its attempts behind.
 func TestSelfishFunctionWithIndexes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("MaxAttempts attempts with three indexes take seconds")
+	}
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann"})
 	runs := 0

@@ -118,6 +118,9 @@ func TestOtherFormat(t *testing.T) {
 
 // Lines may be long, and memory for them is not kept.
 func TestHugeLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes and reads 16 MiB several times")
+	}
 	path := newPath(t)
 	o := journal.Options{MaxEntry: 64 << 20}
 	j, err := journal.Open[string](path, o)

@@ -100,7 +100,10 @@ func TestEveryFlip(t *testing.T) {
 		if i == ends[line-1] {
 			line++
 		}
-		for _, flip := range []byte{1, ' ', 0x80} { // a neighbour, the other case, no ASCII
+		for n, flip := range []byte{1, ' ', 0x80} { // a neighbour, the other case, no ASCII
+			if testing.Short() && n != i%3 && i != len(text)-1 {
+				continue
+			}
 			bad := bytes.Clone(text)
 			bad[i] ^= flip
 			m := holding(bad)

@@ -58,6 +58,9 @@ func TestEveryFlipInSegments(t *testing.T) {
 	for n := 1; n <= last; n++ {
 		text := m.Segment(n).Data
 		for i := range text {
+			if testing.Short() && (n+i)%5 != 0 && i != len(text)-1 {
+				continue
+			}
 			bad := m.Clone()
 			bad.Segment(n).Data[i] ^= 1
 			before := bad.Text()

@@ -18,7 +18,11 @@ import (
 // Many changesets at once, with calls that are withdrawn at any moment and told
 // again, while others read.
 func TestStressGroups(t *testing.T) {
-	const goroutines, attempts = 16, 60
+	const goroutines = 16
+	attempts := 60
+	if testing.Short() {
+		attempts = 15
+	}
 	path := newPath(t)
 	j, err := journal.Open[int](path, journal.Options{Sync: journal.SyncNever})
 	must(t, err)

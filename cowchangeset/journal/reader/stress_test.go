@@ -19,7 +19,10 @@ import (
 // line once and in order if nothing is pruned that it has not seen, and says so if
 // something is; Changesets fails never, and what it yields is whole.
 func TestStressReaders(t *testing.T) {
-	const changesets = 150
+	changesets := uint64(150)
+	if testing.Short() {
+		changesets = 50
+	}
 	path := newPath(t)
 	j, err := journal.Open[int](path, journal.Options{Sync: journal.SyncNever, SegmentSize: 1000})
 	must(t, err)

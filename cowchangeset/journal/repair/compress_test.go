@@ -22,8 +22,12 @@ func TestRepairOfCompressed(t *testing.T) {
 	must(t, j.Compress(background))
 	must(t, j.Close())
 	const name = "0000000002.journal.gz"
-	found := 0
+	tried, found := 0, 0
 	for at := range whole.File(name).Data {
+		if testing.Short() && at%5 != 0 {
+			continue
+		}
+		tried++
 		m := whole.Clone()
 		m.File(name).Data[at] ^= 1 << (at % 8)
 		bad := m.Clone()
@@ -54,8 +58,8 @@ func TestRepairOfCompressed(t *testing.T) {
 			t.Fatalf("byte %d: Undo has not restored %s", at, name)
 		}
 	}
-	if found < len(whole.File(name).Data)/2 {
-		t.Errorf("%d of %d bytes matter", found, len(whole.File(name).Data))
+	if found < tried/2 {
+		t.Errorf("%d of %d bytes matter", found, tried)
 	}
 }
 

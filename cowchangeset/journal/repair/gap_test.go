@@ -148,7 +148,11 @@ func random(t *testing.T, m *memory) []*truth {
 // Whatever a segment had: after a repair the journal opens, says what is true, takes no
 // finished changeset for one to be applied, and gives no ordinal and no Seq again.
 func TestGapsOfAnything(t *testing.T) {
-	for range 400 {
+	journals := 400
+	if testing.Short() {
+		journals = 100
+	}
+	for range journals {
 		m := &memory{}
 		all := random(t, m)
 		sound := m.Clone()

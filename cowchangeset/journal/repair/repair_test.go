@@ -40,6 +40,9 @@ func TestRepairEveryFlip(t *testing.T) {
 	for number := 1; number <= 3; number++ {
 		size := len(sound.Segment(number).Data)
 		for i := range size {
+			if testing.Short() && (number+i)%5 != 0 && i != size-1 {
+				continue
+			}
 			bad := damaged(sound, number, i)
 			m := bad.Clone()
 			line, offset := lineAt(whole, base+i)

@@ -254,7 +254,7 @@ func (p *play) one() {
 func TestSequencesAndFaults(t *testing.T) {
 	attempts := 300
 	if testing.Short() {
-		attempts = 100
+		attempts = 40
 	}
 	for attempt := range attempts {
 		p := &play{t: t, o: journal.Options{SegmentSize: int64(300 + rand.IntN(2000)), Sync: journal.SyncPolicy(attempt % 2)}}

@@ -19,11 +19,14 @@ func TestConsumer(t *testing.T) {
 	if _, err := goTool(dir, "mod", "tidy"); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("BuildsOnlyXsync", func(t *testing.T) { buildsOnlyXsync(t, dir) })
+	if testing.Short() {
+		t.Skip("the program, and go tool objdump, take a minute to build")
+	}
 	program := filepath.Join(dir, "consumer.exe")
 	if _, err := goTool(dir, "build", "-o", program, "."); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("BuildsOnlyXsync", func(t *testing.T) { buildsOnlyXsync(t, dir) })
 	t.Run("SharedWordsCostOneInstruction", func(t *testing.T) { sharedWordsCostOneInstruction(t, program) })
 	t.Run("Allocates", func(t *testing.T) { allocates(t, program) })
 	t.Run("FastPaths", func(t *testing.T) { fastPaths(t, program) })

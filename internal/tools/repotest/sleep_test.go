@@ -17,6 +17,9 @@ import (
 // a function that only such places use.
 func TestNoSleepOutsideBubbles(t *testing.T) {
 	for _, tags := range []string{"", "modelcheck"} {
+		if tags != "" && testing.Short() {
+			continue
+		}
 		for _, p := range loadTyped(t, "-test", "-tags="+tags, "./...") {
 			for _, at := range sleeps(p) {
 				if strings.HasSuffix(p.Path, "fuzz/internal/history") { // Client.Sleep panics outside of one
