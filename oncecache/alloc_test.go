@@ -129,20 +129,16 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 }
 
 func TestAllocsOfOtherKeys(t *testing.T) {
-	type id struct {
-		tenant uint32
-		name   string
-	}
 	var ints oncecache.Cache[int, int]
-	var structs oncecache.Cache[id, int]
+	var structs oncecache.Cache[route, int]
 	var anys oncecache.Cache[any, int]
-	var key any = id{7, "billing"}
+	var key any = route{"billing", "/plans"}
 	captured := 0
 	create := func() (int, error) { captured++; return 1, nil }
 
 	for name, op := range map[string]func(){
 		"int":    func() { ints.GetOrCreate(1<<20, create) },
-		"struct": func() { structs.GetOrCreate(id{7, "billing"}, create) },
+		"struct": func() { structs.GetOrCreate(route{"billing", "/plans"}, create) },
 		"any":    func() { anys.GetOrCreate(key, create) },
 	} {
 		op()

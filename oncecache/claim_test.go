@@ -378,11 +378,11 @@ func TestPanicOfRefreshBesideACreation(t *testing.T) {
 func TestEqualValuesAreClosed(t *testing.T) {
 	testClosings(t, "numbers", 7, 7, 2)
 	testClosings(t, "nothing", struct{}{}, struct{}{}, 2)
-	testClosings(t, "arrays of numbers", [2]int{1, 2}, [2]int{1, 2}, 2)
+	testClosings(t, "arrays of numbers", row{1, 2}, row{1, 2}, 2)
 	v := &engine{memory}
 	testClosings(t, "a pointer", v, v, 1)
 	testClosings(t, "an interface", any(v), any(v), 1)
-	testClosings(t, "a struct", struct{ e *engine }{v}, struct{ e *engine }{v}, 1)
+	testClosings[any](t, "a struct", struct{ e *engine }{v}, struct{ e *engine }{v}, 1)
 	testClosings(t, "pointers", v, &engine{memory}, 2)
 	testClosings(t, "pointers to nothing", new(struct{}), new(struct{}), 2)
 }

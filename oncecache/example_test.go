@@ -493,11 +493,11 @@ func ExampleConfig_tTL() {
 		secret  string
 		expires time.Time
 	}
-	tokens := oncecache.MustNew(oncecache.Config[string, token]{
-		TTLFunc: func(_ string, t token) time.Duration { return time.Until(t.expires) - time.Minute },
+	tokens := oncecache.MustNew(oncecache.Config[string, *token]{
+		TTLFunc: func(_ string, t *token) time.Duration { return time.Until(t.expires) - time.Minute },
 	})
-	fetch := func(lasts time.Duration) func() (token, error) {
-		return func() (token, error) { return token{"s3cret", time.Now().Add(lasts)}, nil }
+	fetch := func(lasts time.Duration) func() (*token, error) {
+		return func() (*token, error) { return &token{"s3cret", time.Now().Add(lasts)}, nil }
 	}
 	tokens.GetOrCreate("long", fetch(time.Hour))
 	tokens.GetOrCreate("short", fetch(time.Second)) // too short to be kept
@@ -566,44 +566,47 @@ func Example_nameServer() {
 		addresses []string
 		ttl       time.Duration
 	}
-	zone := map[string]answer{
+	zone := map[string]*answer{
 		"www.example.com": {[]string{"192.0.2.1", "192.0.2.2"}, time.Hour},
 		"now.example.com": {[]string{"192.0.2.3"}, 0}, // for those who ask now
 	}
-	names := oncecache.MustNew(oncecache.Config[string, answer]{
+	names := oncecache.MustNew(oncecache.Config[string, *answer]{
 		MaxEntries: 10_000, // as outsiders choose the names
-		TTLFunc:    func(_ string, a answer) time.Duration { return a.ttl },
+		TTLFunc:    func(_ string, a *answer) time.Duration { return a.ttl },
 		ErrorTTLFunc: func(_ string, err error) time.Duration {
 			if e := new(net.DNSError); errors.As(err, &e) && e.IsNotFound {
 				return time.Minute
 			}
 			return 0
 		},
-		Create: func(_ context.Context, name string) (answer, error) {
+		Create: func(_ context.Context, name string) (*answer, error) {
 			fmt.Println("asking for", name)
 			if a, ok := zone[name]; ok {
 				return a, nil
 			}
-			return answer{}, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 		},
 	})
 	for _, name := range []string{"www.example.com", "now.example.com", "ww.example.com"} {
 		for range 2 {
-			a, err := names.Load(context.Background(), name)
-			fmt.Println(a.addresses, err)
+			if a, err := names.Load(context.Background(), name); err == nil {
+				fmt.Println(a.addresses)
+			} else {
+				fmt.Println(err)
+			}
 		}
 	}
 	// Output:
 	// asking for www.example.com
-	// [192.0.2.1 192.0.2.2] <nil>
-	// [192.0.2.1 192.0.2.2] <nil>
+	// [192.0.2.1 192.0.2.2]
+	// [192.0.2.1 192.0.2.2]
 	// asking for now.example.com
-	// [192.0.2.3] <nil>
+	// [192.0.2.3]
 	// asking for now.example.com
-	// [192.0.2.3] <nil>
+	// [192.0.2.3]
 	// asking for ww.example.com
-	// [] lookup ww.example.com: no such host
-	// [] lookup ww.example.com: no such host
+	// lookup ww.example.com: no such host
+	// lookup ww.example.com: no such host
 }
 
 // A session ends half an hour after its last use, and never during a request. What a request has
@@ -701,12 +704,12 @@ func Example_informer() {
 // singleflight, and each may leave when its context ends.
 func Example_singleflight() {
 	type profile struct{ version int }
-	profiles := oncecache.MustNew(oncecache.Config[string, profile]{
-		TTLFunc: func(string, profile) time.Duration { return 0 },
+	profiles := oncecache.MustNew(oncecache.Config[string, *profile]{
+		TTLFunc: func(string, *profile) time.Duration { return 0 },
 	})
 	var loads atomic.Int32
-	load := func(ctx context.Context, user string) (profile, error) {
-		return profile{int(loads.Add(1))}, nil // ask the database
+	load := func(ctx context.Context, user string) (*profile, error) {
+		return &profile{int(loads.Add(1))}, nil // ask the database
 	}
 	ctx := context.Background()
 	first, err := profiles.GetOrCreateContext(ctx, "ada", load)

@@ -20,6 +20,9 @@ const memory = "sqlite://:memory:"
 
 var errRefused = errors.New("connection refused")
 
+// route is a key of several parts.
+type route struct{ host, path string }
+
 // result is how a call of GetOrCreate ended.
 type result struct {
 	value    int

@@ -1369,11 +1369,11 @@ type source struct {
 	down  bool
 }
 
-func (s *source) ask(context.Context, string, made) (made, error) {
+func (s *source) ask(context.Context, string, *made) (*made, error) {
 	if s.calls++; s.down {
-		return made{}, errors.New("source down")
+		return nil, errors.New("source down")
 	}
-	return made{time.Now()}, nil
+	return &made{time.Now()}, nil
 }
 
 // A RenewAhead that is shorter than the TTL says when a value is due, however near to the TTL it is.
@@ -1389,10 +1389,10 @@ func TestRenewAheadCounts(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s source
-			c := oncecache.MustNew(oncecache.Config[string, made]{
-				TTLFunc: func(string, made) time.Duration { return tt.ttl }, RenewAhead: tt.ahead, Renew: s.ask,
+			c := oncecache.MustNew(oncecache.Config[string, *made]{
+				TTLFunc: func(string, *made) time.Duration { return tt.ttl }, RenewAhead: tt.ahead, Renew: s.ask,
 			})
-			c.Set("k", made{time.Now()})
+			c.Set("k", &made{time.Now()})
 			for n := range 3 {
 				before, _ := c.Get("k")
 				time.Sleep(tt.ttl - tt.ahead - 1)
@@ -1420,11 +1420,11 @@ func TestRenewAheadOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fresh, stale = 5 * time.Minute, 24 * time.Hour
 		var s source
-		c := oncecache.MustNew(oncecache.Config[string, made]{
-			TTLFunc: func(string, made) time.Duration { return stale }, RenewAhead: stale - fresh, Renew: s.ask,
+		c := oncecache.MustNew(oncecache.Config[string, *made]{
+			TTLFunc: func(string, *made) time.Duration { return stale }, RenewAhead: stale - fresh, Renew: s.ask,
 		})
 		begun := time.Now()
-		c.Set("k", made{begun})
+		c.Set("k", &made{begun})
 		var oldest time.Duration
 		look := func(minutes int) (age time.Duration) {
 			for range minutes {

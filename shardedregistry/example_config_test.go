@@ -65,17 +65,17 @@ func ExampleRegistry_ByIndex() {
 		Owner string
 		Tags  []string
 	}
-	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
-		Indexes: map[string]func(string, plan) []string{
-			"owner": func(_ string, p plan) []string { return []string{p.Owner} },
-			"tag":   func(_ string, p plan) []string { return p.Tags },
+	plans := shardedregistry.MustNew(shardedregistry.Config[string, *plan]{
+		Indexes: map[string]func(string, *plan) []string{
+			"owner": func(_ string, p *plan) []string { return []string{p.Owner} },
+			"tag":   func(_ string, p *plan) []string { return p.Tags },
 		},
 	})
-	plans.Put("backup", plan{"ann", []string{"nightly", "disk"}})
-	plans.Put("resize", plan{"ann", []string{"disk"}})
-	plans.Put("drain", plan{"bob", []string{"nightly"}})
+	plans.Put("backup", &plan{"ann", []string{"nightly", "disk"}})
+	plans.Put("resize", &plan{"ann", []string{"disk"}})
+	plans.Put("drain", &plan{"bob", []string{"nightly"}})
 
-	plans.Update("backup", func(p plan) (plan, error) { p.Owner = "bob"; return p, nil })
+	plans.Update("backup", func(p *plan) (*plan, error) { return &plan{"bob", p.Tags}, nil })
 	for e := range plans.ByIndex("owner", "ann") {
 		fmt.Println("ann:", e.Key, e.Version)
 	}
@@ -204,16 +204,16 @@ func ExampleConfig_tTL() {
 		user string
 		ends time.Time // zero: it does not end
 	}
-	sessions := shardedregistry.MustNew(shardedregistry.Config[string, session]{
-		TTL: func(id string, s session) time.Duration {
+	sessions := shardedregistry.MustNew(shardedregistry.Config[string, *session]{
+		TTL: func(id string, s *session) time.Duration {
 			if s.ends.IsZero() {
 				return math.MaxInt64
 			}
 			return time.Until(s.ends)
 		},
 	})
-	version, _ := sessions.Put("a", session{"ann", time.Now().Add(100 * time.Millisecond)})
-	sessions.Put("b", session{user: "bob"})
+	version, _ := sessions.Put("a", &session{"ann", time.Now().Add(100 * time.Millisecond)})
+	sessions.Put("b", &session{user: "bob"})
 	_, err := sessions.Wait(context.Background(), "a", version)
 	fmt.Println(err, sessions.Len())
 	// Output: shardedregistry: key not found 1

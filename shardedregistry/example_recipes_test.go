@@ -246,8 +246,8 @@ func ExampleTx_Put_quota() {
 		owner string // of a job
 		jobs  int    // of an owner
 	}
-	entities := shardedregistry.MustNew(shardedregistry.Config[string, entity]{
-		Indexes: map[string]func(string, entity) []string{"owner": func(_ string, e entity) []string {
+	entities := shardedregistry.MustNew(shardedregistry.Config[string, *entity]{
+		Indexes: map[string]func(string, *entity) []string{"owner": func(_ string, e *entity) []string {
 			if e.owner == "" {
 				return nil
 			}
@@ -256,18 +256,21 @@ func ExampleTx_Put_quota() {
 	})
 	errQuota := errors.New("too many jobs")
 	add := func(job, owner string) error {
-		return entities.Transact(func(tx *shardedregistry.Tx[string, entity]) error {
+		return entities.Transact(func(tx *shardedregistry.Tx[string, *entity]) error {
 			if _, ok := tx.Get("job/" + job); ok {
 				return shardedregistry.ErrExists
 			}
-			count, _ := tx.Get("owner/" + owner)
-			if count.jobs == 2 {
+			jobs := 1
+			if count, ok := tx.Get("owner/" + owner); ok {
+				jobs += count.jobs
+			}
+			if jobs > 2 {
 				return errQuota
 			}
-			if err := tx.Put("owner/"+owner, entity{jobs: count.jobs + 1}); err != nil {
+			if err := tx.Put("owner/"+owner, &entity{jobs: jobs}); err != nil {
 				return err
 			}
-			return tx.Put("job/"+job, entity{owner: owner})
+			return tx.Put("job/"+job, &entity{owner: owner})
 		})
 	}
 	fmt.Println(add("index", "ann"), add("mail", "ann"), add("post", "bob"), add("clean", "ann"))

@@ -132,15 +132,19 @@ func ExampleRegistry_GetOrCreate() {
 }
 
 func ExampleRegistry_Peek() {
-	type limits struct{ perRoute [32]int } // large: Get would copy it
-	var r shardedregistry.Registry[string, limits]
-	if _, err := r.Create("acme", limits{perRoute: [32]int{7: 100}}); err != nil {
+	type plan struct {
+		Name  string
+		Steps int
+		Owner *string
+	}
+	var plans shardedregistry.Registry[string, plan]
+	if _, err := plans.Create("backup", plan{Name: "backup", Steps: 3}); err != nil {
 		panic(err)
 	}
-	if l := r.Peek("acme"); l != nil { // shared by all readers: not to be modified
-		fmt.Println(l.perRoute[7])
+	if p := plans.Peek("backup"); p != nil { // shared by all readers: not to be modified
+		fmt.Println(p.Steps)
 	}
-	// Output: 100
+	// Output: 3
 }
 
 func ExampleRegistry_Delete() {
@@ -463,18 +467,18 @@ func ExamplePrefix() {
 }
 
 func ExampleMatching() {
-	var sizes shardedregistry.Registry[int, string]
+	var squares shardedregistry.Registry[int, int]
 	even := shardedregistry.Matching(func(key int) bool { return key%2 == 0 })
-	for state, event := range sizes.WatchSnapshot(context.Background(), even) {
+	for state, event := range squares.WatchSnapshot(context.Background(), even) {
 		if state != nil {
-			sizes.Put(7, "odd")
-			sizes.Put(8, "even")
+			squares.Put(7, 49)
+			squares.Put(8, 64)
 			continue
 		}
 		fmt.Println(event.Key, event.Value)
 		break
 	}
-	// Output: 8 even
+	// Output: 8 64
 }
 
 // List, then watch; go on after a break; list again when too much was missed.

@@ -569,9 +569,9 @@ func TestTimersKeepNothing(t *testing.T) {
 		return weak.Make(r)
 	}()
 	value := func() weak.Pointer[[1 << 10]byte] {
-		r := shardedregistry.MustNew(shardedregistry.Config[int, *[1 << 10]byte]{TTL: func(int, *[1 << 10]byte) time.Duration { return time.Hour }})
+		r := shardedregistry.MustNew(shardedregistry.Config[string, *[1 << 10]byte]{TTL: func(string, *[1 << 10]byte) time.Duration { return time.Hour }})
 		v := new([1 << 10]byte)
-		mustPut(t, r, 1, v)
+		mustPut(t, r, "a", v)
 		return weak.Make(v)
 	}()
 	for began := time.Now(); dropped.Value() != nil || value.Value() != nil; runtime.GC() {

@@ -472,21 +472,21 @@ func TestHistoryMemory(t *testing.T) {
 
 // Keys are as they are stored in changes too, whatever else there is.
 func TestWatchFromWithAllOfConfig(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[string, []int]{
+	r := shardedregistry.MustNew(shardedregistry.Config[string, task]{
 		History: 8, Normalize: normalize,
-		Indexes: map[string]func(string, []int) []string{"all": func(string, []int) []string { return []string{"one"} }},
+		Indexes: map[string]func(string, task) []string{"all": func(string, task) []string { return []string{"one"} }},
 	})
 	begin := r.Revision()
-	mustPut(t, r, "A", []int{1})
-	mustPut(t, r, "b", []int{2})
+	mustPut(t, r, "A", task{Owner: "ann"})
+	mustPut(t, r, "b", task{Owner: "bob"})
 	r.Delete("B")
 	var got []string
 	for c, err := range r.WatchFrom(t.Context(), begin) {
-		if got = append(got, fmt.Sprintln(c.Key, c.Value, c.Deleted, err)); c.Deleted {
+		if got = append(got, fmt.Sprintln(c.Key, c.Value.Owner, c.Deleted, err)); c.Deleted {
 			break
 		}
 	}
-	if want := []string{"a [1] false <nil>\n", "b [2] false <nil>\n", "b [2] true <nil>\n"}; !slices.Equal(got, want) {
+	if want := []string{"a ann false <nil>\n", "b bob false <nil>\n", "b bob true <nil>\n"}; !slices.Equal(got, want) {
 		t.Errorf("%q is yielded, want %q", got, want)
 	}
 }

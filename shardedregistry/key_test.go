@@ -373,28 +373,28 @@ func TestWaitKeepsNoKey(t *testing.T) {
 // elsewhere: in a registry with other keys, in one with the same, or in this one.
 func TestErrorsOfCheckComeBackAsTheyAre(t *testing.T) {
 	var names shardedregistry.Registry[string, int]
-	var others shardedregistry.Registry[scoped, int]
-	whole := scoped{Space: "elsewhere", Key: "k"}
+	var others shardedregistry.Registry[compoundKey, int]
+	whole := compoundKey{scoped: scoped{"elsewhere", "k"}}
 	mustPut(t, &names, "taken", 1)
 	mustPut(t, &others, whole, 1)
 	_, ofNames := names.Create("taken", 2)
 	_, ofOthers := others.Create(whole, 2)
 	var theirs error
-	r := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Check: func(scoped, int) error { return theirs }})
-	mustPut(t, r, scoped{Space: "space", Key: "mine"}, 1)
-	_, ofThis := r.Create(scoped{Space: "space", Key: "mine"}, 1)
+	r := shardedregistry.MustNew(shardedregistry.Config[compoundKey, int]{Check: func(compoundKey, int) error { return theirs }})
+	mustPut(t, r, compoundKey{scoped: scoped{"space", "mine"}}, 1)
+	_, ofThis := r.Create(compoundKey{scoped: scoped{"space", "mine"}}, 1)
 	for _, theirs = range []error{
 		ofNames, ofOthers, ofThis,
 		&shardedregistry.UniqueError{Index: "i", Value: "v", Key: whole},
 		fmt.Errorf("wrapped: %w", ofOthers),
 	} {
 		before := theirs.Error()
-		k := scoped{Space: "space", Key: "new"}
+		k := compoundKey{scoped: scoped{"space", "new"}}
 		for name, err := range map[string]error{
 			"Create": second(r.Create(k, 1)),
 			"Put":    second(r.Put(k, 1)),
 			"UpdateIf": func() error {
-				e, _ := r.Lookup(scoped{Space: "space", Key: "mine"})
+				e, _ := r.Lookup(compoundKey{scoped: scoped{"space", "mine"}})
 				return second(r.UpdateIf(e.Key, e.Version, 2))
 			}(),
 		} {
@@ -403,7 +403,9 @@ func TestErrorsOfCheckComeBackAsTheyAre(t *testing.T) {
 			}
 		}
 		var failed *shardedregistry.KeyError
-		both := func(yield func(scoped, int) bool) { _ = yield(scoped{Space: "space", Key: "mine"}, 1) && yield(k, 1) }
+		both := func(yield func(compoundKey, int) bool) {
+			_ = yield(compoundKey{scoped: scoped{"space", "mine"}}, 1) && yield(k, 1)
+		}
 		if err := r.Replace(both, func(a, b int) bool { return a == b }); !errors.As(err, &failed) || failed.Err != theirs {
 			t.Errorf("Replace = %v, want a KeyError with the very error of Check: %v", err, theirs)
 		}
