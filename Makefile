@@ -83,7 +83,7 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 PARTS_OF_A_TEST = GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER)
 
 .PHONY: test
-test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (6 to 7 minutes on 2 cores from nothing)
+test: ## the library: format, vet, tests, examples, fuzz seeds, gates; samples of protocols, scenes and races (5 minutes on 2 cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) $(PUBLIC:%=%/...) # once, and not three times at once
 	@$(PARTS_OF_A_TEST) unit-public gates unit-others modelcheck-sample race-sample vet format # the longest first
 	@echo
