@@ -284,6 +284,20 @@ func TestFollowProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Follow ∥ RecordBatch", func(t *testing.T) { // after which nobody wakes it
+		mc.Check(t, mc.Config{Operations: "Follow ∥ RecordBatch"}, func(m *mc.M) {
+			tr := new(cowchangeset.Tracker[int])
+			c, _ := tr.Start(ctx)
+			m.Go(func() {
+				for _, e := range c.Follow(ctx, 0) {
+					if e == 2 {
+						return
+					}
+				}
+			})
+			m.Go(func() { tr.RecordBatch([]int{1, 2}) })
+		})
+	})
 	t.Run("Follow(ctx) ∥ cancel ∥ Record", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Follow(ctx) ∥ cancel ∥ Record"}, func(m *mc.M) {
 			c, _ := new(cowchangeset.Tracker[int]).Start(ctx)

@@ -855,6 +855,32 @@ func TestContextsEndInTime(t *testing.T) {
 	}
 }
 
+// A Start that has left, as its context has ended, is in line no longer, though the store hangs.
+func TestStartsLeaveTheLine(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: timeout})
+			goOn := make(chan struct{})
+			m.faults(func(context.Context, string, string) error { <-goOn; return nil })
+			go tracker.Start(t.Context())
+			synctest.Wait()
+			before := runtime.NumGoroutine()
+			for range 10 {
+				ctx, leave := context.WithTimeout(t.Context(), time.Second)
+				if _, err := tracker.Start(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				leave()
+			}
+			synctest.Wait()
+			if n := runtime.NumGoroutine() - before; n > 0 {
+				t.Errorf("%d goroutines wait for those who have left, with a timeout of %v", n, timeout)
+			}
+			close(goOn)
+		})
+	}
+}
+
 // A failure names the method that has failed.
 func TestStoreErrorsNameTheMethod(t *testing.T) {
 	for _, method := range []string{"Append", "Seal", "Abort", "Applied"} {
