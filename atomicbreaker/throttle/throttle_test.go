@@ -319,9 +319,14 @@ func TestDo(t *testing.T) {
 	}()
 	<-ends
 	wantCounts(t, th, 6, 1)
+	leaving, leave := context.WithCancel(ctx)
+	if err := th.Do(leaving, func(got context.Context) error { leave(); return got.Err() }); err != context.Canceled {
+		t.Errorf("Do while its context ends: %v", err)
+	}
+	wantCounts(t, th, 7, 2) // nobody knows whether it would have been accepted
 	th.Done(context.Canceled) // whose context nobody knows
 	th.Done(errors.Join(errBoom, context.Canceled))
-	wantCounts(t, th, 6, 2)
+	wantCounts(t, th, 7, 3)
 }
 
 // Do does not call the function of a call that is rejected, which is no more

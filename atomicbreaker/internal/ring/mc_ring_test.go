@@ -140,12 +140,28 @@ func TestRingProtocols(t *testing.T) {
 		"a sum while a tick ends":       {stripes: 1, before: []deed{bad}, threads: [][]deed{{good, tick, bad}, {sum}}},
 		"two stripes":                   {stripes: 2, before: []deed{bad}, threads: [][]deed{{bad, tick, good}, {sum}}},
 		"two meet in a small one":       {before: []deed{bad}, threads: [][]deed{{bad}, {bad}, {sum}}},
+		"three meet in a small one":     {threads: [][]deed{{bad}, {good}, {good}}},
 		"two meet and go on":            {threads: [][]deed{{bad, good}, {good, tick, bad}}},
 		"two meet, and a lap":           {before: []deed{bad, lap}, threads: [][]deed{{bad, lap}, {good, bad}}},
 		"two meet while one sums":       {before: []deed{bad}, threads: [][]deed{{bad, sum}, {bad, sum}}},
 		"two stripes over a rotation":   {stripes: 2, before: []deed{good, lap}, threads: [][]deed{{good}, {bad}}},
 	} {
 		t.Run(name, func(t *testing.T) { mc.Check(t, p.config(), p.body(addNow)) })
+	}
+}
+
+// Of callers who meet in a small ring, one gives it more stripes.
+func TestMeetingsAddStripes(t *testing.T) {
+	var more bool
+	mc.Check(t, mc.Config{Operations: "add ∥ add"}, func(m *mc.M) {
+		r, epoch := NewSmall(time.Second), atomics.Now()
+		for range 2 {
+			m.Go(func() { addNow(r, epoch, false) })
+		}
+		m.Final(func() { more = more || r.added() != nil })
+	})
+	if !more {
+		t.Error("no two have met, or their ring is small for ever")
 	}
 }
 

@@ -46,6 +46,17 @@ func TestStripesAreApart(t *testing.T) {
 	}
 }
 
+// A small ring stays small while no callers meet there.
+func TestSmallRings(t *testing.T) {
+	r := NewSmall(time.Second)
+	for i := range 100 {
+		r.addAt(time.Duration(i)*r.tick/10, false)
+	}
+	if more := r.added(); more != nil {
+		t.Errorf("one caller has made %d stripes more", len(more))
+	}
+}
+
 // A call counts for the window, and for less than a fifteenth of it and 16 µs
 // more; and which calls count is what a list of all of them says.
 func TestRingAgainstAList(t *testing.T) {
