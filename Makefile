@@ -216,14 +216,14 @@ nested: ## vet and test the modules of their own
 	done
 
 .PHONY: nested-race
-nested-race: ## cluster, integrations and examples under the race detector (many minutes; not in make test-all)
+nested-race: ## cluster, integrations and examples under the race detector (11 minutes; not in make test-all)
 	@for module in $(filter-out bench/% %/dashboard,$(NESTED)); do \
 		echo "== $$module"; \
 		(cd $$module && GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race ./...); \
 	done
 
 .PHONY: cluster-storm
-cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (5 minutes; prints as it goes)
+cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (7 minutes; prints as it goes)
 	cd cluster && CLUSTER_LONG=60 $(GO) test -p 1 -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '
 
 .PHONY: fuzz
@@ -231,7 +231,7 @@ fuzz: ## search for new inputs with all fuzz targets, FUZZTIME=30s each (16 minu
 	$(GO) run ./internal/tools/fuzzall -time $(FUZZTIME)
 
 .PHONY: stress
-stress: ## the stress tests STRESS=20 times over under the race detector, histories for HISTORIES=30s each, and 500 processes killed (80 minutes; says which round it is)
+stress: ## the stress tests STRESS=20 times over under the race detector, histories for HISTORIES=30s each, and 500 processes killed (two hours; says which round it is)
 	@for round in $$(seq $(STRESS)); do \
 		echo "== round $$round of $(STRESS)"; \
 		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
@@ -252,7 +252,7 @@ bench-memory: ## bytes per key, garbage per operation, and the heap after ten mi
 	$(GO) run ./bench/cmd/memory
 
 .PHONY: bench-peers
-bench-peers: ## compare with other libraries
+bench-peers: ## compare with other libraries (5 minutes)
 	$(GO) run ./bench/cmd/bench -package ./bench/peers $(BENCHFLAGS)
 
 .PHONY: bench-failures
@@ -260,7 +260,7 @@ bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMP
 	cd bench/failures && $(GO) run . -o ../../oncecache/COMPARISON.md
 
 .PHONY: cover
-cover: ## coverage of the four packages by all tests
+cover: ## coverage of the four packages by all tests (3 minutes)
 	$(GO) test -coverpkg=./atomicbreaker/...,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker/... ./cowchangeset ./oncecache ./shardedregistry ./fuzz/...
 	$(GO) tool cover -func=cover.out | tail -1
 
