@@ -24,7 +24,7 @@ type Config struct {
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe through. It may
-	// end a millisecond early, never late. Zero means one minute, a negative value until
+	// end a millisecond early, and later once in years. Zero means one minute, a negative value until
 	// Reset. At most 365 days.
 	OpenTimeout time.Duration
 

@@ -70,6 +70,6 @@
 // one has recovered; a failing key 190 bytes, and 260 for each window, 320 with a listener, 350 for settings by PerKey,
 // or 610 with Backoff. Neither starts a goroutine or needs closing.
 //
-// If outsiders choose the keys, use coarser ones: a key that has failed stays for up to
-// ForgetAfter.
+// If outsiders choose the keys, use coarser ones: a key that has failed stays until
+// it is forgotten, and swept: see GroupConfig.ForgetAfter.
 package atomicbreaker

@@ -38,8 +38,7 @@ func (s State) rejects() bool { return s == Open || s == ForcedOpen }
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// There is a case for each Outcome in known, word.record, Stats, and packages breakerhttp
-// and internal/metrics.
+// Who adds an Outcome adds a case wherever Ignored has one.
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8

@@ -39,9 +39,9 @@ type Config[E any] struct {
 	// RejectWhenFull makes a Record at MaxBacklog return ErrBacklogFull at once.
 	RejectWhenFull bool
 
-	// StoreTimeout bounds each call of the store but Load, by its context, and how long
-	// callers wait for it: the error then matches ErrStoreTimeout. Zero means a minute, and
-	// a negative value no bound.
+	// StoreTimeout bounds each call of the store but Load and Validate, by its context, and how
+	// long callers wait for those that are made in the background; a Record may wait for two. The
+	// error then matches ErrStoreTimeout. Zero means a minute, a negative value no bound.
 	StoreTimeout time.Duration
 
 	// PruneUnapplied lets Prune, and thus the Store, also forget changesets that are sealed but

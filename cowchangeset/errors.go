@@ -72,7 +72,7 @@ func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || 
 // Changes in memory stay. So do not record again: a Record that returns a StoreError has
 // recorded its entry and returns the receipt, except with ErrBacklogFull, and the store
 // gets the entry with the next call for that changeset, or from the tracker itself if the
-// caller has only stopped waiting.
+// caller has only stopped waiting, as at StoreTimeout.
 type StoreError struct {
 	ChangesetID string // empty if the call was not for one changeset
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer

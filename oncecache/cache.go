@@ -9,7 +9,8 @@ import (
 
 // Cache holds one value for each key; no two creations of a key overlap. The zero value is an empty
 // cache, ready to use. A Cache must not be copied after first use. A key must not change while the
-// cache has it: copy a string whose memory is written again.
+// cache has it: copy a string whose memory is written again. A key that cannot be compared, as an
+// interface that holds a slice, makes every method panic, as with Go's maps.
 type Cache[K comparable, V any] struct {
 	_ atomics.NoCopy
 
@@ -224,7 +225,7 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 
 // GetOrCreateContext is [Cache.GetOrCreate] with a bound on the wait: when ctx ends, the caller
 // gets ctx.Err(), and the creation goes on for the others. When all callers have left, the context
-// given to create is cancelled. A caller that arrives before create returns is its heir: it gets
+// given to create is cancelled; a value that it returns all the same is kept, an error is not. A caller that arrives before create returns is its heir: it gets
 // the value if there is one after all, and otherwise starts the next creation. So no caller gets an
 // error that a cancellation may have caused, and creations do not overlap.
 //

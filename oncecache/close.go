@@ -425,7 +425,7 @@ const (
 	// ReasonEvicted is MaxEntries or MaxWeight.
 	ReasonEvicted
 	// ReasonDiscarded is Lease.Discard, or that the value never was its key's: it came too late,
-	// weighed more than MaxWeight, or nobody had asked for it.
+	// weighed more than MaxWeight, or belongs to a key that GetOrCreateMany was not asked for.
 	ReasonDiscarded
 	// ReasonClosed is Cache.Close.
 	ReasonClosed

@@ -116,8 +116,8 @@ type Config[K comparable, V any] struct {
 
 	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound
 	// evicts others, whatever they weigh. Leased values stay, and count: the sum may exceed MaxWeight by
-	// what is leased. A value that alone weighs more is not kept, and evicts nothing: its callers get it,
-	// as if Delete came at once.
+	// what is leased. A value that alone weighs more is not kept, and evicts no other key's: its callers get
+	// it, as if Delete came at once. Kept errors weigh nothing: for them set MaxEntries too.
 	MaxWeight int64
 
 	// Weight returns the weight of a value, for instance its bytes; it is called when the value was

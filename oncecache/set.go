@@ -14,7 +14,7 @@ import (
 // holds it. If v is the value that is already there, it stays, as if it were new. Do not set a
 // value again once it was removed.
 //
-// Set is blocking on the mutex of one bucket. It takes effect when the new entry takes the place of the old one,
+// Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes effect when the new entry takes the place of the old one,
 // or when v is found there.
 func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	r := c.shared()
@@ -235,8 +235,8 @@ func (r *root[K, V]) giveWay(e *entry[K, V]) {
 // creation without waiting for it. With a Config.Close function, the value that Delete returns is
 // closed at once, unless a lease holds it.
 //
-// Delete is wait-free if k is absent, and otherwise blocking on the mutex of one bucket. It takes effect when the
-// entry is removed, or not found.
+// Delete is wait-free if k is absent, and otherwise blocking on the mutex of one bucket, and for Config.Close where it
+// calls that. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	r := c.shared()
 	e := r.take(r.at(k))

@@ -27,8 +27,8 @@
 // change what it refers to: neither in what was stored nor in what was returned. Copy it, and Update.
 //
 // A function given to Update, Compute or Transact runs again when another operation has changed its
-// key meanwhile: it should have no side effects. Contention never fails a call; only a function
-// that changes its own key in run after run does.
+// key meanwhile, or a transaction has used it: it should have no side effects. Contention does not
+// fail a call: a million runs are allowed, which only a function needs that changes its own key.
 //
 // Len, loops, DeleteFunc, Clear and Replace see each key at another moment. Snapshot and Transact see all at one.
 //
@@ -38,7 +38,8 @@
 // # Guarantees
 //
 // Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at one
-// instant between its call and its return, which its doc names. A key is read when its record is, or, if it is absent,
+// instant between its call and its return, which its doc names; while a snapshot is being taken, a change does when
+// its record gets a date, after it is stored. A key is read when its record is, or, if it is absent,
 // when the table is, or when its last record was stored. A method that stores a value synchronizes before every method
 // that returns it. Finding a key absent establishes no such order.
 //

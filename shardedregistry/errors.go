@@ -22,7 +22,7 @@ var (
 	// [MaxRestored].
 	ErrInvalidVersion = errors.New("shardedregistry: invalid version")
 	// ErrTooManyRetries reports a function that has changed its own key, or one of those of its
-	// transaction, in each of a million runs. Contention alone does not cause it.
+	// transaction, in each of a million runs. Contention alone would have to spoil all of these.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
 	// ErrCompacted reports that changes after a revision are no longer remembered, in a
 	// [*CompactedError].

@@ -168,9 +168,9 @@ func getOrCreate[K comparable, V any](t *target[K, V], fn func() (V, error)) (va
 // Update replaces the value of key by what fn returns for it, and returns what key holds then. If
 // key is absent, it returns [ErrNotFound].
 //
-// Fn runs again if another operation has changed key meanwhile, and must not modify what its
-// argument refers to. If fn changes key itself, and leaves it present, each time it runs, Update
-// returns [ErrTooManyRetries].
+// Fn runs again if another operation has changed key meanwhile, or a transaction has used it, and
+// must not modify what its argument refers to. If fn changes key itself, and leaves it present, each
+// time it runs, Update returns [ErrTooManyRetries].
 //
 // Update panics if fn is nil.
 //
@@ -478,7 +478,7 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 // put is the slow path of Put, after so many failed attempts.
 func put[K comparable, V any](t *target[K, V], failed int, value V) (Version, error) {
 	a := change[K, V]{create: true}
-	// An error is that of the constraints, or their functions have changed the key each time.
+	// An error is that of the constraints, or others have changed the key each time, as their functions may.
 	if err := retry(failed, func() (done bool, err error) {
 		return t.attempt(&a, func() error {
 			a.next = t.root.draft(a.dated(t.root), value)

@@ -323,7 +323,7 @@ func TestDo(t *testing.T) {
 	if err := th.Do(leaving, func(got context.Context) error { leave(); return got.Err() }); err != context.Canceled {
 		t.Errorf("Do while its context ends: %v", err)
 	}
-	wantCounts(t, th, 7, 2) // nobody knows whether it would have been accepted
+	wantCounts(t, th, 7, 2)   // nobody knows whether it would have been accepted
 	th.Done(context.Canceled) // whose context nobody knows
 	th.Done(errors.Join(errBoom, context.Canceled))
 	wantCounts(t, th, 7, 3)

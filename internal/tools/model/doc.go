@@ -4,7 +4,7 @@
 // tests of one do not depend on the others.
 //
 //	model          protocols (mc_*_test.go)   fuzzing (fuzz/)
-//	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryTransact, FuzzRegistryExpiry, FuzzRegistryInterleavings
+//	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryTransact, FuzzRegistryReplace, FuzzRegistryExpiry, FuzzRegistryInterleavings
 //	Tracker        cowchangeset               FuzzChangesetOps, FuzzChangesetInterleavings
 //	Slice          cowchangeset               FuzzSliceOps, FuzzSliceInterleavings
 //	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights, FuzzCacheExpiry
@@ -15,7 +15,7 @@
 // A protocol gives the operations of its package the names that its threads use,
 // keeps what each thread has got, such as permits, and leaves the rest to the model.
 // The tests beside the internals of atomicbreaker cannot import a model that imports
-// atomicbreaker; mc_model_import_test.go there hands it to them.
+// atomicbreaker; mc_scenes_test.go there hands it to them.
 //
 // These are stated elsewhere:
 //
