@@ -192,7 +192,7 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 	done
 
 .PHONY: stalls
-stalls: ## stop a goroutine at each step of each operation, beside each other one and in threes, in many orders (long; not in make test-all)
+stalls: ## stop a goroutine at each step of each operation, beside each other one and in threes, in many orders (10 minutes; not in make test-all)
 	MC_STALLS=all $(BIG_HEAP) $(GO) test -vet=off -v -count 1 -tags modelcheck -timeout 2h -run '^TestProgress$$' $(PUBLIC) ./atomicbreaker/retrybudget ./atomicbreaker/throttle
 
 .PHONY: scenes
