@@ -185,7 +185,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if old != nil {
 		value, err := fn(old.value)
 		if err != nil {
-			return Entry[K, V]{}, err
+			return Entry[K, V]{}, err // LP(Update), an error of fn: replaceable has read the record
 		}
 		next := &record[K, V]{word: old.changed(), value: value}
 		// LP(Update): replace stores the new record.
