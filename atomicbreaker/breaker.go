@@ -51,8 +51,8 @@ func must[T any](v *T, err error) *T {
 }
 
 // Allow asks whether a call may be made now. If so, report the call's result once through the
-// Permit: a probe that is never reported keeps its slot, as Config.ProbeTimeout says. Other permits need
-// no report. If not, the error is ErrOpen or ErrTooManyProbes.
+// Permit: a probe that is never reported keeps its slot, as Config.ProbeTimeout says. Other
+// permits need no report. If not, the error is ErrOpen or ErrTooManyProbes.
 //
 // Allow is wait-free while the breaker is closed, else lock-free. It takes effect by one
 // load or, for a probe, CAS.

@@ -24,8 +24,8 @@ type Config struct {
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe through. It may
-	// end a millisecond early, and later once in years. Zero means one minute, a negative value until
-	// Reset. At most 365 days.
+	// end a millisecond early, and later once in years. Zero means one minute, a negative
+	// value until Reset. At most 365 days.
 	OpenTimeout time.Duration
 
 	// MaxOpenTimeout, if above OpenTimeout, makes each opening in a row last twice as long

@@ -40,7 +40,7 @@ type Config[E any] struct {
 	RejectWhenFull bool
 
 	// StoreTimeout bounds each call of the store but Load and Validate, by its context, and how
-	// long callers wait for those that are made in the background; a Record may wait for two. The
+	// long callers wait for those that are made in the background; a Record may wait for several. The
 	// error then matches ErrStoreTimeout. Zero means a minute, a negative value no bound.
 	StoreTimeout time.Duration
 

@@ -225,9 +225,10 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 
 // GetOrCreateContext is [Cache.GetOrCreate] with a bound on the wait: when ctx ends, the caller
 // gets ctx.Err(), and the creation goes on for the others. When all callers have left, the context
-// given to create is cancelled; a value that it returns all the same is kept, an error is not. A caller that arrives before create returns is its heir: it gets
-// the value if there is one after all, and otherwise starts the next creation. So no caller gets an
-// error that a cancellation may have caused, and creations do not overlap.
+// given to create is cancelled; a value that it returns all the same is kept, an error is not. A
+// caller that arrives before create returns is its heir: it gets the value if there is one after
+// all, and otherwise starts the next creation. So no caller gets an error that a cancellation may
+// have caused, and creations do not overlap.
 //
 // The context given to create has the values of ctx, but neither its deadline nor its end. While
 // create runs, it is cancelled when the last caller has left, when Set ends the creation, and, with

@@ -60,16 +60,18 @@
 // Create functions of one key do not run at the same time, unless [Cache.Set], Delete, [Cache.Clear],
 // [CompareAndDelete], Discard or a timeout has ended one that still runs. However a create function ends
 // (error, panic, [runtime.Goexit]), its callers get a value or an error, and the key is free again. No
-// function of yours runs under a lock; a slow one delays the callers of its own keys only, until 16 Close functions hang. What happened
-// before a create function returned, or before Set, happens before any call returns that value.
+// function of yours runs under a lock; a slow one delays the callers of its own keys only, until 16
+// Close functions hang. What happened before a create function returned, or before Set, happens
+// before any call returns that value.
 //
 // # Costs
 //
 // A hit is one map look-up and two atomic loads. It writes nothing shared and allocates nothing; with
-// bounds or IdleTimeout, the first hit after the evictor has passed a value sets a mark. A lease adds two atomic operations on a word of its key, and RecordStats one. A value takes 16
-// bytes beside its key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208
-// with times. Besides the mutex of a bucket, a method may take that of the eviction order,
-// while values are evicted, and that of what is being closed.
+// bounds or IdleTimeout, the first hit after the evictor has passed a value sets a mark. A lease
+// adds two atomic operations on a word of its key, and RecordStats one. A value takes 16 bytes
+// beside its key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208 with
+// times. Besides the mutex of a bucket, a method may take that of the eviction order, while values
+// are evicted, and that of what is being closed.
 //
 // # References
 //

@@ -14,8 +14,8 @@ import (
 // holds it. If v is the value that is already there, it stays, as if it were new. Do not set a
 // value again once it was removed.
 //
-// Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes effect when the new entry takes the place of the old one,
-// or when v is found there.
+// Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes
+// effect when the new entry takes the place of the old one, or when v is found there.
 func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	r := c.shared()
 	refused := r.refuses(k)

@@ -141,7 +141,7 @@ func ExampleRegistry_Peek() {
 	if _, err := plans.Create("backup", plan{Name: "backup", Steps: 3}); err != nil {
 		panic(err)
 	}
-	if p := plans.Peek("backup"); p != nil { // shared by all readers: not to be modified
+	if p := plans.Peek("backup"); p != nil { // no copy: all readers share it, and nobody may modify it
 		fmt.Println(p.Steps)
 	}
 	// Output: 3

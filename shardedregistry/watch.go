@@ -22,11 +22,11 @@ type Event[K comparable, V any] struct {
 // Watch returns an iterator over the keys that change. A loop over it begins to watch when it
 // begins, sleeps while there is nothing to yield, and ends when its body leaves it or ctx is done.
 //
-// A loop may skip what a key held in between, as a gap in its versions shows, but never misses what it holds in the end, or that it
-// was deleted: a change that takes effect after the loop has begun is yielded, unless the key has
-// changed again by the time the loop gets to it, and then the later change is. The versions of a
-// key increase; changes of different keys come in no particular order. A change from before the
-// loop began is yielded only if its call had not returned by then.
+// A loop may skip what a key held in between, as a gap in its versions shows, but never misses what
+// it holds in the end, or that it was deleted: a change that takes effect after the loop has begun
+// is yielded, unless the key has changed again by the time the loop gets to it, and then the later
+// change is. The versions of a key increase; changes of different keys come in no particular order.
+// A change from before the loop began is yielded only if its call had not returned by then.
 //
 // A loop keeps some 180 bytes for each key that has changed and is present, and for up to as many,
 // or 64, that were deleted. A change allocates 24 bytes for each loop that is told of it, unless

@@ -108,7 +108,7 @@ func everyFault(t *testing.T, o journal.Options) {
 			}
 		}
 	}
-	if faults < total && !testing.Short() {
+	if faults < total {
 		t.Errorf("only %d faults", faults)
 	}
 }
