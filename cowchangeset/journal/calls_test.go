@@ -10,7 +10,6 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // A model is what a journal should have, in the plainest words.
@@ -227,7 +226,7 @@ func calls(t *testing.T, program []byte) {
 		}
 	}
 	must(t, j.Close())
-	if _, err := journaltest.Verify(disk, journal.Anchor{}); err != nil {
+	if _, err := verifyFolder(disk, journal.Anchor{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // compressed returns the names of compressed segments.
@@ -59,7 +59,7 @@ func TestCompress(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, load(t, on(t, m)), want)
-	one, err := journaltest.Verify(m, journal.Anchor{})
+	one, err := verifyFolder(m, journal.Anchor{})
 	must(t, err)
 	if one.Lines != bytes.Count(plain.Text(), []byte("\n"))+1 || one.Segments != 4 {
 		t.Errorf("%+v", one)

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A rotation looks at the segment that it ends, by itself too, and takes the place of

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/internal/folder/foldertest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // failAt makes the n-th operation that changes something fail, and no other. If it is a write,

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A file is made for its owner only, has a header, and is found again.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // FuzzOpen opens bytes, as they are and as the lines of a file whose numbers and

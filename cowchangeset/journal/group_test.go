@@ -12,7 +12,6 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 )
 
 // gate lets operations of a kind through one by one, once shut.
@@ -313,7 +312,7 @@ func TestMisuse(t *testing.T) {
 		for range 3 {
 			must(t, <-appended)
 		}
-		report, err := journaltest.Verify(m, journal.Anchor{})
+		report, err := verifyFolder(m, journal.Anchor{})
 		must(t, err)
 		if report.Lines != 6 || report.Entries != 3 || report.Changesets != 3 {
 			t.Errorf("%+v", report)

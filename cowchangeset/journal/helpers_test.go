@@ -5,7 +5,10 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	inside "github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 type (
@@ -23,15 +26,15 @@ var (
 	background = journaltest.Background
 	errBoom    = journaltest.ErrBoom
 
-	must, equal                          = journaltest.Must, journaltest.Equal
-	start, add, seal, abort              = journaltest.Start, journaltest.Add, journaltest.Seal, journaltest.Abort
-	applied, prune, item, unnamed        = journaltest.Applied, journaltest.Prune, journaltest.Item, journaltest.Unnamed
-	tell, story                          = journaltest.Tell, journaltest.Story
-	holding, on, with, chain, verifyText = journaltest.Holding, journaltest.On, journaltest.With, journaltest.Lines, journaltest.VerifyText
-	readerOf                             = journaltest.ReaderOf
-	newPath                              = journaltest.NewPath
-	three                                = journaltest.Three
-	segmented, storyFile                 = journaltest.Segmented, journaltest.StoryFile
+	must, equal                   = journaltest.Must, journaltest.Equal
+	start, add, seal, abort       = journaltest.Start, journaltest.Add, journaltest.Seal, journaltest.Abort
+	applied, prune, item, unnamed = journaltest.Applied, journaltest.Prune, journaltest.Item, journaltest.Unnamed
+	tell, story                   = journaltest.Tell, journaltest.Story
+	holding, on, with, chain      = journaltest.Holding, journaltest.On, journaltest.With, journaltest.Lines
+	readerOf                      = journaltest.ReaderOf
+	newPath                       = journaltest.NewPath
+	three                         = journaltest.Three
+	segmented, storyFile          = journaltest.Segmented, journaltest.StoryFile
 )
 
 func open[E any](t testing.TB, path string) *journal.Journal[E] {
@@ -42,4 +45,14 @@ func open[E any](t testing.TB, path string) *journal.Journal[E] {
 func load[E any](t testing.TB, j *journal.Journal[E]) []cowchangeset.Saved[E] {
 	t.Helper()
 	return journaltest.Load(t, j)
+}
+
+// verifyFolder is reader.Verify of a folder.
+func verifyFolder(f folder.Folder, since journal.Anchor) (reader.Report, error) {
+	return inside.Verify(folder.Gzip{Folder: f}, since)
+}
+
+// verifyText verifies the first segment of a journal.
+func verifyText(text []byte) (reader.Report, error) {
+	return verifyFolder(holding(text), journal.Anchor{})
 }

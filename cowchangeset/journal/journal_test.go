@@ -10,7 +10,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // What was told is loaded, at once and after opening the file again, and each
@@ -26,7 +26,7 @@ func TestReadsWhatItWrote(t *testing.T) {
 		if !m.Durable() {
 			t.Errorf("%s returned before its line was durable", s.Name)
 		}
-		report, err := journaltest.Verify(m, journal.Anchor{})
+		report, err := verifyFolder(m, journal.Anchor{})
 		must(t, err)
 		if report.Lines != i+2 || report.Bytes != int64(len(m.Text())) || report.Torn != 0 {
 			t.Errorf("after %s: %+v", s.Name, report)
@@ -35,7 +35,7 @@ func TestReadsWhatItWrote(t *testing.T) {
 	must(t, j.Close())
 	j = on(t, m)
 	equal(t, load(t, j), all)
-	report, err := journaltest.Verify(m, journal.Anchor{})
+	report, err := verifyFolder(m, journal.Anchor{})
 	must(t, err)
 	if report.Changesets != 4 || report.Entries != 5 || !strings.HasSuffix(string(m.Text()), report.Last.Hash+"\"}\n") {
 		t.Errorf("%+v", report)

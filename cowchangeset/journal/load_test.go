@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A value that cannot be decoded is named.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Whatever a crash of the machine leaves, while segments begin and go, all that was

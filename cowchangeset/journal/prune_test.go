@@ -11,8 +11,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // finished returns the calls of a changeset that is applied, and the start of the
@@ -42,7 +42,7 @@ func TestPrune(t *testing.T) {
 		most = max(most, len(m.Text()))
 		if n%10 == 0 {
 			must(t, j.Close())
-			report, err := journaltest.Verify(m, journal.Anchor{})
+			report, err := verifyFolder(m, journal.Anchor{})
 			must(t, err)
 			if report.Changesets != len(all) || report.Last.Line < int(n*4) {
 				t.Fatalf("%+v", report)
@@ -61,7 +61,7 @@ func TestPrune(t *testing.T) {
 	for n := 1; m.Segment(n) == nil; n++ {
 		archived.Put(n, m.Moved[journaltest.SegmentName(n)].Data)
 	}
-	if report, err := journaltest.Verify(archived, journal.Anchor{}); err != nil || report.Entries != 400 {
+	if report, err := verifyFolder(archived, journal.Anchor{}); err != nil || report.Entries != 400 {
 		t.Errorf("with what was archived: %+v, %v", report, err)
 	}
 	// The same in other words: they are refused, or known.

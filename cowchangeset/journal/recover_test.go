@@ -14,8 +14,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Every prefix of a segment, whatever a crash has left of the last write, becomes
@@ -243,7 +243,7 @@ func TestForged(t *testing.T) {
 				m.Put(n, append(m.Segment(n).Data, line...))
 			}
 		}
-		_, err := journaltest.Verify(m, journal.Anchor{})
+		_, err := verifyFolder(m, journal.Anchor{})
 		var corrupt *journal.CorruptError
 		if !errors.As(err, &corrupt) || corrupt.Line != len(bodies) || !strings.Contains(corrupt.Reason, tt.why) {
 			t.Errorf("%s: %v, want line %d: %s", bodies[len(bodies)-1], err, len(bodies), tt.why)
@@ -332,7 +332,7 @@ func TestShell(t *testing.T) {
 func TestReadFails(t *testing.T) {
 	text, ends, _ := storyFile(t)
 	m := holding(text)
-	report, err := journaltest.Verify(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
+	report, err := verifyFolder(failing{m, int64(ends[3] + 5)}, journal.Anchor{})
 	var corrupt *journal.CorruptError
 	if !errors.Is(err, errBoom) || errors.As(err, &corrupt) || report.Lines != 4 {
 		t.Errorf("%+v, %v", report, err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A segment ends when it has its size, and the journal is what it is with one: also
@@ -26,7 +26,7 @@ func TestSegments(t *testing.T) {
 			t.Errorf("the header of segment %d: %s", n, text)
 		}
 	}
-	report, err := journaltest.Verify(m, journal.Anchor{})
+	report, err := verifyFolder(m, journal.Anchor{})
 	must(t, err)
 	if report.Segments != len(m.Segments()) || report.Lines != len(story())+len(m.Segments()) || report.Journal != "test" {
 		t.Errorf("%+v", report)
@@ -64,7 +64,7 @@ func TestEveryFlipInSegments(t *testing.T) {
 			bad := m.Clone()
 			bad.Segment(n).Data[i] ^= 1
 			before := bad.Text()
-			_, verdict := journaltest.Verify(bad, journal.Anchor{})
+			_, verdict := verifyFolder(bad, journal.Anchor{})
 			j, err := journaltest.Open[any](bad, journal.Options{})
 			if n == last && i == len(text)-1 {
 				must(t, err)
@@ -178,11 +178,11 @@ func TestFirstSegment(t *testing.T) {
 // Segments can be read one by one, and each says what comes before it.
 func TestVerifySegment(t *testing.T) {
 	m, _ := segmented(t)
-	whole, err := journaltest.Verify(m, journal.Anchor{})
+	whole, err := verifyFolder(m, journal.Anchor{})
 	must(t, err)
 	last := &memory{}
 	last.Put(len(m.Segments()), m.Segment(len(m.Segments())).Data)
-	report, err := journaltest.Verify(last, journal.Anchor{})
+	report, err := verifyFolder(last, journal.Anchor{})
 	if err == nil || !strings.Contains(err.Error(), "the segment is missing") || report.Last != whole.Last {
 		t.Errorf("%+v, %v", report, err)
 	}

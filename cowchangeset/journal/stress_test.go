@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Many changesets at once, with calls that are withdrawn at any moment and told

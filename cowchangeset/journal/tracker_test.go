@@ -10,8 +10,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/storetest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A journal keeps what package storetest asks of a store.

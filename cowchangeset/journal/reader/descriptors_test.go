@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // However many segments there are, readers have few files open, and the same goes for
@@ -28,7 +28,7 @@ func TestFewDescriptors(t *testing.T) {
 		"Changesets": {17, func() int { return len(journaltest.Collect(t, readerOf(t, m).Changesets(background))) }, 60},
 		"Events":     {17, func() int { return len(journaltest.Collect(t, readerOf(t, m).Events(background, 0))) }, 241},
 		"Verify": {17, func() int {
-			report, err := journaltest.Verify(m, journal.Anchor{})
+			report, err := verify(m, journal.Anchor{})
 			must(t, err)
 			return report.Segments
 		}, 61},
@@ -77,7 +77,7 @@ func TestPruneOvertakesAReader(t *testing.T) {
 	}
 
 	for what, read := range map[string]func(f folder.Folder) error{
-		"Verify": func(f folder.Folder) error { return journaltest.ErrorOf(journaltest.Verify(f, journal.Anchor{})) },
+		"Verify": func(f folder.Folder) error { return journaltest.ErrorOf(verify(f, journal.Anchor{})) },
 		"Changesets": func(f folder.Folder) error {
 			r, err := journaltest.Reader[any](f, reader.Options{})
 			must(t, err)

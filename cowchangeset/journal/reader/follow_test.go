@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // followed runs f beside a Follow, in a bubble. What f returns must be what it has

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A view outlives the segments that it shows, and a list of segments that are
@@ -112,13 +112,13 @@ func TestVerifyRewound(t *testing.T) {
 	text, _, _ := storyFile(t)
 	bad := slices.Clone(text)
 	bad[len(bad)-9] ^= 1
-	good, err := journaltest.Verify(holding(text), journal.Anchor{})
+	good, err := verify(holding(text), journal.Anchor{})
 	must(t, err)
-	got, err := journaltest.Verify(&glimpse{memory: holding(text), first: holding(bad), n: 1}, journal.Anchor{})
+	got, err := verify(&glimpse{memory: holding(text), first: holding(bad), n: 1}, journal.Anchor{})
 	must(t, err)
 	equal(t, got, good)
 	var corrupt *journal.CorruptError
-	if _, err := journaltest.Verify(&glimpse{memory: holding(text), first: holding(bad), n: 2}, journal.Anchor{}); !errors.As(err, &corrupt) {
+	if _, err := verify(&glimpse{memory: holding(text), first: holding(bad), n: 2}, journal.Anchor{}); !errors.As(err, &corrupt) {
 		t.Errorf("two looks find damage: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestReaderWithoutEnds(t *testing.T) {
 	if len(got) >= len(want) || !slices.EqualFunc(got, want[len(want)-len(got):], func(a, b reader.Event[any]) bool { return a.Hash == b.Hash }) {
 		t.Errorf("Events yields %d events, %d are there in %v", len(got), len(want), names)
 	}
-	_, err = journaltest.Verify(&narrow{memory: m, lists: 1}, journal.Anchor{})
+	_, err = verify(&narrow{memory: m, lists: 1}, journal.Anchor{})
 	must(t, err)
 	r, err = journaltest.Reader[any](&narrow{memory: m}, reader.Options{})
 	must(t, err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A Reader finds what a Journal that is open beside it has, after each call.
@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 		{Kind: reader.Pruned, Before: 2},
 	}
 	for i, e := range events {
-		if _, err := journaltest.Verify(m, e.Anchor()); err != nil {
+		if _, err := verify(m, e.Anchor()); err != nil {
 			t.Error(err)
 		}
 		if i > 0 && e.Line != events[i-1].Line+1 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Readers beside a writer that rotates, prunes and compresses all the time: Follow sees each

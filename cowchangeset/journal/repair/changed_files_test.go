@@ -12,9 +12,9 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // manySegments returns a journal of five segments: changesets 2, 5, 8 and so on are sealed
@@ -51,7 +51,7 @@ func manySegments(t testing.TB, identity string) *memory {
 func TestChangedFiles(t *testing.T) {
 	sound, other := manySegments(t, "id"), manySegments(t, "of another journal ")
 	last := 6
-	report, err := journaltest.Verify(sound, journal.Anchor{})
+	report, err := verify(sound, journal.Anchor{})
 	must(t, err)
 	truth := load(t, on(t, sound.Clone()))
 	older := func(text []byte, n int) []byte { // without its last n lines, but for the header
@@ -87,8 +87,8 @@ func TestChangedFiles(t *testing.T) {
 		for n := 1; n <= last; n++ {
 			m := sound.Clone()
 			change(m, n)
-			_, found := journaltest.Verify(m, journal.Anchor{})
-			_, anchored := journaltest.Verify(m, report.Last)
+			_, found := verify(m, journal.Anchor{})
+			_, anchored := verify(m, report.Last)
 			j, refused := journaltest.Open[any](m.Clone(), journal.Options{})
 			var corrupt *journal.CorruptError
 			for _, err := range []error{found, anchored, refused} {
@@ -135,7 +135,7 @@ func TestChangedFiles(t *testing.T) {
 			must(t, j.Rotate(background))
 			must(t, j.Close())
 			must(t, on(t, m).Close())
-			_, err = journaltest.Verify(m, journal.Anchor{})
+			_, err = verify(m, journal.Anchor{})
 			must(t, err)
 		}
 	}

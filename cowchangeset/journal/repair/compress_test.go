@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Damage to a compressed segment costs that segment, and can be taken back, as that to any
@@ -31,7 +31,7 @@ func TestRepairOfCompressed(t *testing.T) {
 		m := whole.Clone()
 		m.File(name).Data[at] ^= 1 << (at % 8)
 		bad := m.Clone()
-		_, err := journaltest.Verify(m, journal.Anchor{})
+		_, err := verify(m, journal.Anchor{})
 		cut, repaired := repair.RepairOn(m)
 		must(t, repaired)
 		if err == nil {
@@ -47,7 +47,7 @@ func TestRepairOfCompressed(t *testing.T) {
 		if len(cut.Lost) != 1 || cut.Lost[0].Segment != 2 || slices.Contains(m.Segments(), name) {
 			t.Fatalf("byte %d: %v; %q", at, cut, m.Segments())
 		}
-		report, err := journaltest.Verify(m, journal.Anchor{})
+		report, err := verify(m, journal.Anchor{})
 		must(t, err)
 		if len(report.Gaps) != 1 {
 			t.Fatalf("byte %d: %+v", at, report)
@@ -75,7 +75,7 @@ func TestRepairOfTheLastBehindCompressed(t *testing.T) {
 	j = on(t, m)
 	must(t, start("next", 4, "C").Call(j))
 	must(t, j.Close())
-	must(t, journaltest.ErrorOf(journaltest.Verify(m, journal.Anchor{})))
+	must(t, journaltest.ErrorOf(verify(m, journal.Anchor{})))
 	if !slices.ContainsFunc(m.Segments(), func(name string) bool { return strings.HasSuffix(name, "2.journal") }) {
 		t.Error(m.Segments())
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 	"github.com/latchfree/latchfree/internal/folder/foldertest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // damage does to a segment what disks and people do.

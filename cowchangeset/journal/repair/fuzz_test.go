@@ -13,9 +13,9 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // FuzzReader reads bytes as two or three segments, as they are and as lines whose

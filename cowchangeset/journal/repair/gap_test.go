@@ -13,9 +13,9 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // One bad byte in a sealed segment costs that segment: everything else is there, nothing
@@ -46,7 +46,7 @@ func TestOneBadByte(t *testing.T) {
 	for _, number := range []int{1, 2, last / 2, last - 1} {
 		for _, at := range []int{20, 600, len(sound.Segment(number).Data) - 2} {
 			m := damaged(sound, number, at)
-			if _, err := journaltest.Verify(m, journal.Anchor{}); err == nil {
+			if _, err := verify(m, journal.Anchor{}); err == nil {
 				t.Fatal("it is sound")
 			}
 			cut, err := repair.RepairOn(m)
@@ -86,7 +86,7 @@ func TestOneBadByte(t *testing.T) {
 			}
 			must(t, j.Prune(background, 61))
 			must(t, j.Close())
-			report, err := journaltest.Verify(m, journal.Anchor{})
+			report, err := verify(m, journal.Anchor{})
 			must(t, err)
 			if report.Gaps != nil && report.Segments > 3 {
 				t.Errorf("%+v", report)
@@ -248,7 +248,7 @@ func TestFollowBesideAGap(t *testing.T) {
 	for what, err := range map[string]error{
 		"Events":     journaltest.ErrorOf(journaltest.CollectAll(readerOf(t, m).Events(background, 0))),
 		"Changesets": journaltest.ErrorOf(journaltest.CollectAll(readerOf(t, m).Changesets(background))),
-		"Verify":     journaltest.ErrorOf(journaltest.Verify(m, journal.Anchor{})),
+		"Verify":     journaltest.ErrorOf(verify(m, journal.Anchor{})),
 		"Open":       journaltest.ErrorOf(journaltest.Open[any](m, journal.Options{})),
 	} {
 		if !errors.As(err, &corrupt) || corrupt.File != journaltest.SegmentName(2) || corrupt.Reason != "the segment is missing" {

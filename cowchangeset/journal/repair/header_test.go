@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Damage to a header is told of its own segment, and not of the end of the one before.

@@ -5,7 +5,10 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
+	inside "github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
+	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
+	"github.com/latchfree/latchfree/internal/folder"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 type (
@@ -41,4 +44,9 @@ func open[E any](t testing.TB, path string) *journal.Journal[E] {
 func load[E any](t testing.TB, j *journal.Journal[E]) []cowchangeset.Saved[E] {
 	t.Helper()
 	return journaltest.Load(t, j)
+}
+
+// verify is reader.Verify of a folder.
+func verify(f folder.Folder, since journal.Anchor) (reader.Report, error) {
+	return inside.Verify(folder.Gzip{Folder: f}, since)
 }

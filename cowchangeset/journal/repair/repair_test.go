@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 	"github.com/latchfree/latchfree/internal/folder/foldertest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // lineAt returns the number of the line that has a byte, and where it begins.
@@ -60,7 +60,7 @@ func TestRepairEveryFlip(t *testing.T) {
 				equal(t, cut, repair.Repaired{})
 				continue
 			}
-			_, found := journaltest.Verify(bad.Clone(), journal.Anchor{})
+			_, found := verify(bad.Clone(), journal.Anchor{})
 			equal(t, error(cut.Damage), found)
 			if cut.Damage.Line != line || cut.Damage.File != journaltest.SegmentName(number) || cut.Damage.Offset != int64(offset-base) {
 				t.Fatalf("byte %d of %d: %v, want line %d at %d", i, number, cut, line, offset-base)
@@ -98,10 +98,10 @@ func TestRepairEveryFlip(t *testing.T) {
 			j := on(t, opened)
 			if number == 3 {
 				equal(t, load(t, j), states[line-1])
-				_, err = journaltest.Verify(opened, anchors[line-1])
+				_, err = verify(opened, anchors[line-1])
 				must(t, err)
 			} else {
-				report, err := journaltest.Verify(opened, journal.Anchor{})
+				report, err := verify(opened, journal.Anchor{})
 				must(t, err)
 				equal(t, report.Gaps, cut.Lost)
 				for _, e := range journaltest.Collect(t, readerOf(t, opened).Events(background, 0)) {
@@ -170,7 +170,7 @@ func TestRepairGap(t *testing.T) {
 		must(t, start("E", 5, "D").Call(j))
 		must(t, j.Close())
 		m.Put(2, second)
-		report, err := journaltest.Verify(m, journal.Anchor{})
+		report, err := verify(m, journal.Anchor{})
 		must(t, err)
 		if report.Gaps != nil || report.Segments != 3 {
 			t.Errorf("%+v", report)

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
 	"github.com/latchfree/latchfree/internal/folder/foldertest"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // A play is a journal on a disk that fails now and then, and what was acknowledged.
@@ -263,7 +263,7 @@ func TestSequencesAndFaults(t *testing.T) {
 		for range 40 {
 			p.one()
 		}
-		if report, err := journaltest.Verify(p.disk, journal.Anchor{}); err != nil || report.Torn > 0 {
+		if report, err := verify(p.disk, journal.Anchor{}); err != nil || report.Torn > 0 {
 			p.fatal("%+v, %v", report, err)
 		}
 		var read []saved

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/journaltest"
 	"github.com/latchfree/latchfree/cowchangeset/journal/repair"
+	"github.com/latchfree/latchfree/internal/tools/journaltest"
 )
 
 // Undo puts back what the last repair has cut, also if an earlier one has cut something at the

@@ -30,6 +30,7 @@ type layer struct {
 
 	short  bool // whether only the short ones of the tests are run, by how long those of protocol take
 	varies bool // whether the tests do something else each time
+	slow   bool // whether -quick leaves it out
 }
 
 // A testFunction is a Test, Example or Fuzz function of a package.
@@ -71,17 +72,17 @@ var layers = []layer{
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "program", build: modelcheck, dir: "fuzz/interleavings",
+		name: "program", build: modelcheck, dir: "fuzz/interleavings", slow: true,
 		wants: func(f testFunction, target string) bool {
 			return f.modeled && f.about("(Test|Fuzz)", target, "Interleavings")
 		},
 	},
 	{
-		name: "publication", build: racyModelcheck, short: true,
+		name: "publication", build: racyModelcheck, short: true, slow: true,
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "stress", build: racy, varies: true, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		name: "stress", build: racy, varies: true, slow: true, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
 		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
 	},
 }

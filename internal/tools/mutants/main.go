@@ -30,6 +30,7 @@ type config struct {
 	layers     map[string]bool
 	again      bool
 	trust      bool
+	quick      bool
 	record     bool
 	tidy       bool
 }
@@ -87,6 +88,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
 	f.IntVar(&c.workers, "j", 2, "mutants at a time")
 	f.BoolVar(&c.trust, "trust", false, "do not run the tests on mutants that have been reviewed")
+	f.BoolVar(&c.quick, "quick", false, "run only what takes little, and judge only mutants that it kills: review the others, then run the rest without this")
 	f.BoolVar(&c.again, "again", false, "run the tests also on mutants whose fate is known from an earlier campaign")
 	f.BoolVar(&c.record, "record", false, "write what is known of all mutants into "+records+", and run no tests")
 	f.BoolVar(&c.tidy, "tidy", false, "take out of "+reviews+" and "+records+" what names no mutant, and run no tests")
@@ -133,10 +135,13 @@ func (c *config) operators() (operators, []string) {
 	return concurrency, concurrencyNames
 }
 
+// quickly is how many interleavings of a protocol are enough with -quick.
+const quickly = "500"
+
 // order returns the layers to run, those first that kill most for least.
 func (c *config) order() (order []*layer) {
 	for i := range layers {
-		if c.layers[layers[i].name] {
+		if c.layers[layers[i].name] && !(c.quick && layers[i].slow) {
 			order = append(order, &layers[i])
 		}
 	}
@@ -145,6 +150,11 @@ func (c *config) order() (order []*layer) {
 
 // execute runs what the command line asks for.
 func (c *config) execute(out io.Writer) error {
+	if c.quick {
+		if err := os.Setenv("MC_MOST", quickly); err != nil {
+			return err
+		}
+	}
 	caches, err := os.UserCacheDir()
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ var explored = slices.Concat([]string{"internal/table", "atomicbreaker/internal/
 
 // ours lists the folders whose packages no program of others contains: benchmarks, tests
 // and what only they use, examples, and tools.
-var ours = []string{"bench", "cowchangeset/journal/internal/journaltest", "examples", "fuzz", "internal/folder/foldertest", "internal/tools"}
+var ours = []string{"bench", "examples", "fuzz", "internal/folder/foldertest", "internal/tools"}
 
 // library returns the folders of all packages but ours, with those of commands.
 func library(t *testing.T) []string {

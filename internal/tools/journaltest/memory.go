@@ -4,12 +4,12 @@ package journaltest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/cowchangeset/journal/internal/chain"
 	"github.com/latchfree/latchfree/cowchangeset/journal/reader"
 	"github.com/latchfree/latchfree/internal/folder"
 	"github.com/latchfree/latchfree/internal/folder/foldertest"
@@ -18,8 +18,13 @@ import (
 // Memory is a folder in memory, for a journal. The zero value is an empty one.
 type Memory struct{ foldertest.Memory }
 
+const (
+	suffix  = ".journal" // of a segment
+	reserve = "reserve"  // the file that keeps room for a prune
+)
+
 // SegmentName returns the name of a segment.
-func SegmentName(number int) string { return chain.FileName(uint64(number)) }
+func SegmentName(number int) string { return fmt.Sprintf("%010d%s", number, suffix) }
 
 // Holding returns a folder that has a first segment.
 func Holding(text []byte) *Memory {
@@ -42,12 +47,12 @@ func (m *Memory) Segment(number int) *foldertest.File { return m.File(SegmentNam
 // Segments returns the names of all files but the reserve.
 func (m *Memory) Segments() []string {
 	names, _ := m.Names()
-	return slices.DeleteFunc(names, func(name string) bool { return name == chain.ReserveName })
+	return slices.DeleteFunc(names, func(name string) bool { return name == reserve })
 }
 
 // Reserved reports whether room is kept for a prune.
 func (m *Memory) Reserved() bool {
-	f := m.File(chain.ReserveName)
+	f := m.File(reserve)
 	return f != nil && len(f.Data) > 0
 }
 
@@ -64,7 +69,7 @@ func (m *Memory) Text() (all []byte) {
 // Durable reports whether all segments were synced to their ends.
 func (m *Memory) Durable() bool {
 	for _, name := range m.Segments() {
-		if strings.HasSuffix(name, chain.Suffix) && !m.File(name).Durable() {
+		if strings.HasSuffix(name, suffix) && !m.File(name).Durable() {
 			return false
 		}
 	}
@@ -104,16 +109,6 @@ func Reader[E any](f folder.Folder, o reader.Options) (*reader.Reader[E], error)
 	return reader.Open[E]("memory", o)
 }
 
-// Verify is reader.Verify of a folder.
-func Verify(f folder.Folder, since journal.Anchor) (reader.Report, error) {
-	return chain.Verify(folder.Gzip{Folder: f}, since)
-}
-
-// VerifyText verifies the first segment of a journal.
-func VerifyText(text []byte) (reader.Report, error) {
-	return Verify(Holding(text), journal.Anchor{})
-}
-
 // On opens a journal in a folder in memory.
 func On(t testing.TB, m *Memory) *journal.Journal[any] {
 	t.Helper()
@@ -130,9 +125,8 @@ func With(t testing.TB, m *Memory, o journal.Options) *journal.Journal[any] {
 
 // FirstLine is the first line of the first segment of a journal that Open makes.
 func FirstLine() []byte {
-	l := chain.Line{Op: chain.OpJournal, Format: chain.Format, Journal: Identity, Segment: 1, Before: 1}
-	text, _ := l.Encode(nil, 1, chain.NoHash())
-	return text
+	const body = `{"line":1,"op":"journal","format":1,"journal":"` + Identity + `","segment":1,"ordinal":0,"id":"","previous":"","before":1,"gaps":[],"changesets":[],"prev":"%064d"`
+	return Lines(fmt.Sprintf(body, 0))
 }
 
 // ReaderOf returns a Reader of a folder in memory.
