@@ -62,6 +62,9 @@ func (c *campaign) run() (err error) {
 			return err
 		}
 		if b != nil {
+			if c.config.quick {
+				b.spare()
+			}
 			fmt.Fprintf(c.out, "%s: %s tests pass without a mutant, in %v\n", c.target.dir, l.name, b.whole.Round(10*time.Millisecond))
 			c.baselines = append(c.baselines, b)
 		}

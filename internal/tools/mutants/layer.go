@@ -9,6 +9,7 @@ import (
 	gobuild "go/build"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -257,6 +258,14 @@ func (b *baseline) read(output string) {
 			b.quick = append(b.quick, test)
 		}
 	}
+}
+
+// tooSlow is how long a test takes at least that -quick leaves out.
+const tooSlow = 2 * time.Second
+
+// spare leaves out the tests that take long.
+func (b *baseline) spare() {
+	maps.DeleteFunc(b.took, func(_ string, d time.Duration) bool { return d >= tooSlow })
 }
 
 // reaches reports whether the tests' program contains the function of m: the
