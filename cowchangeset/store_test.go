@@ -251,6 +251,39 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
+// A store that has begun something with the context of a call learns that the call is over,
+// long before StoreTimeout.
+func TestContextsOfCallsEndWithThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := forgetting(cowchangeset.Config[int]{StoreTimeout: time.Hour})
+		given := map[string]context.Context{}
+		m.faults(func(ctx context.Context, method, _ string) error {
+			given[method] = ctx
+			return ctx.Err()
+		})
+		applied, _ := tracker.Start(t.Context())
+		aborted, err := tracker.Start(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracker.Record(1)
+		if err := errors.Join(applied.Apply(t.Context(), func(context.Context, final) error { return nil }), aborted.Abort(t.Context(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		mustStart(t, tracker, 1)
+		tracker.Prune(1)
+		synctest.Wait()
+		if len(given) != 6 {
+			t.Error(given)
+		}
+		for method, ctx := range given {
+			if ctx.Err() != context.Canceled {
+				t.Errorf("%s has returned, and its context has not ended: %v", method, ctx.Err())
+			}
+		}
+	})
+}
+
 // A caller's context ends its wait and no more.
 func TestStoreWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
