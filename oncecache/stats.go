@@ -102,13 +102,7 @@ func (c *Cache[K, V]) Len() int {
 // Keys is blocking on the mutex of one bucket at a time, and never inside the loop body. It takes effect for
 // each key at some moment since the loop began.
 func (c *Cache[K, V]) Keys() iter.Seq[K] {
-	return func(yield func(K) bool) {
-		for e := range c.shared().entries.All() { // LP(Keys)
-			if e.has() && !yield(e.key) {
-				return
-			}
-		}
-	}
+	return func(yield func(K) bool) { c.All()(func(k K, _ V) bool { return yield(k) }) } // LP(Keys): in All
 }
 
 // All returns an iterator over the keys that have a value, and the values, in no order. It is not a snapshot:
