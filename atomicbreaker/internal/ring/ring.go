@@ -31,7 +31,6 @@ const (
 	Buckets = 16
 
 	lapShift  = 40
-	lapMask   = 1<<24 - 1
 	badShift  = 20
 	countMask = 1<<20 - 1
 
@@ -41,7 +40,7 @@ const (
 )
 
 // emptyBucket returns the bucket of a tick before its first call.
-func emptyBucket(tick uint64) bucket { return bucket(tick / Buckets & lapMask << lapShift) }
+func emptyBucket(tick uint64) bucket { return bucket(tick / Buckets << lapShift) }
 
 // holds reports whether b is the bucket of a tick, which has b's index. So seem
 // those that are a multiple of 2^24 laps away.

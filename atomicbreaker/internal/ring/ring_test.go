@@ -52,8 +52,27 @@ func TestSmallRings(t *testing.T) {
 	for i := range 100 {
 		r.addAt(time.Duration(i)*r.tick/10, false)
 	}
-	if more := r.added(); more != nil {
-		t.Errorf("one caller has made %d stripes more", len(more))
+	if more := r.added(); more != nil || len(r.stripes) != 1 {
+		t.Errorf("one caller has %d stripes, and has made %d more", len(r.stripes), len(more))
+	}
+
+	r.more.Store(&[]stripe{{}, {}, {}, {}})
+	before := r.stripes[0][0].Load()
+	r.addAt(0, false)
+	if r.stripes[0][0].Load() != before {
+		t.Error("a caller writes the one stripe that all have met on")
+	}
+}
+
+// The ticks of a ring cover its window, and are whole microseconds.
+func TestTicks(t *testing.T) {
+	for window, want := range map[time.Duration]time.Duration{
+		1: time.Microsecond, 15 * time.Microsecond: time.Microsecond, 15*time.Microsecond + 1: 2 * time.Microsecond,
+		15 * time.Second: time.Second, time.Minute: 4 * time.Second,
+	} {
+		if got := New(window, 1).Tick(); got != want {
+			t.Errorf("%v has ticks of %v, want %v", window, got, want)
+		}
 	}
 }
 
@@ -176,7 +195,7 @@ func TestLapsGoRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(15*time.Second, 1)
 		r.addAt(0, true)
-		round := (lapMask + 1) * r.lap()
+		round := 1 << 24 * r.lap()
 		wantSum(t, r, round-1, 0, 0)
 		wantSum(t, r, round, 1, 1)
 		wantSum(t, r, round+r.lap(), 0, 0)
