@@ -38,9 +38,7 @@ func New(c Config) (*Breaker, error) {
 }
 
 // MustNew is like New but panics if a setting is wrong.
-func MustNew(c Config) *Breaker {
-	return must(New(c))
-}
+func MustNew(c Config) *Breaker { return must(New(c)) }
 
 // must returns what a constructor has returned, and panics with its error.
 func must[T any](v *T, err error) *T {

@@ -296,6 +296,29 @@ func TestDoReturnsWhatFnReturns(t *testing.T) {
 	wantState(t, b.State(), ab.Open)
 }
 
+// Whatever calls a function with a context hands on the one that it was given.
+func TestFunctionsGetTheContext(t *testing.T) {
+	b, g := ab.MustNew(ab.Config{}), ab.MustNewGroup(ab.GroupConfig[string]{})
+	ctx := context.WithValue(t.Context(), t, "value")
+	var got context.Context
+	fn := func(ctx context.Context) (int, error) { got = ctx; return 7, nil }
+	plain := func(ctx context.Context) error { got = ctx; return nil }
+	for name, call := range map[string]func() (int, error){
+		"Do":             func() (int, error) { return 7, b.Do(ctx, plain) },
+		"Group.Do":       func() (int, error) { return 7, g.Do(ctx, "k", plain) },
+		"ExecuteContext": func() (int, error) { return ab.ExecuteContext(ctx, b, fn) },
+		"ExecuteGroup":   func() (int, error) { return ab.ExecuteGroup(ctx, g, "k", fn) },
+		"ExecuteResult": func() (int, error) {
+			return ab.ExecuteResult(ctx, b, fn, func(int, error) ab.Outcome { return ab.Success })
+		},
+	} {
+		got = nil
+		if n, err := call(); n != 7 || err != nil || got != ctx {
+			t.Errorf("%s: %d, %v, with another context: %v", name, n, err, got != ctx)
+		}
+	}
+}
+
 // A context that is done costs neither a call nor a probe.
 func TestDoneContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

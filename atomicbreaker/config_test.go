@@ -103,6 +103,9 @@ func TestWrongPerKey(t *testing.T) {
 		inFlight := admit(t, keyed(g, "stored"))
 		c.PerKey = wrong
 		updateGroup(t, g, c)
+		if n := g.Stats().WrongSettings; n != 1 {
+			t.Errorf("%d wrong settings of one stored key", n)
+		}
 		wantVerdict(t, inFlight.Cancel(), ab.Counted)
 		wantVerdict(t, admit(t, keyed(g, "absent")).Done(errBoom), ab.Counted)
 		wantVerdict(t, admit(t, keyed(g, "absent")).Done(errBoom), ab.Tripped)

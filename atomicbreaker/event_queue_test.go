@@ -163,6 +163,25 @@ func TestCellsWaitForTheirEvents(t *testing.T) {
 	g.mustBeQuiet(t)
 }
 
+// A call that was admitted after ResetAll has returned is good, also if its cell dies later,
+// as that has waited for its events.
+func TestCallsAfterResetAllOutliveTheirCell(t *testing.T) {
+	g, got := listening()
+	_, publish := tripInSilence(t, g, "k")
+	g.ResetAll()
+	p, err := g.Allow("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish()
+	if s := got(); s != "k Open 1; k Closed 2; " || g.Len() != 0 {
+		t.Fatalf("told %q, %d keys", s, g.Len())
+	}
+	if v := p.Failure(); v != Tripped {
+		t.Errorf("%v of a call from after ResetAll", v)
+	}
+}
+
 // A breaker keeps none of the events that have waited for a late winner, once the listener was
 // told of them.
 func TestMemoryOfDeliveredEvents(t *testing.T) {

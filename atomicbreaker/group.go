@@ -103,9 +103,7 @@ func newGroup[K comparable](set *groupSettings[K]) *group[K] {
 }
 
 // MustNewGroup is like NewGroup but panics if a setting is wrong.
-func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
-	return must(NewGroup(c))
-}
+func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] { return must(NewGroup(c)) }
 
 // current returns the group and, in a zero Group, makes it first.
 func (g *Group[K]) current() *group[K] {
@@ -294,9 +292,8 @@ func (g *Group[K]) ResetAll() {
 	begun := st.departures.addAll() // LP(ResetAll): for absent keys
 	var finish []func()
 	for _, c := range st.stored() {
-		since := c.since.Load()
 		if did, lives := c.resetAll(); lives {
-			c.since.CompareAndSwap(since, begun) // or it has died since
+			c.resetSince(begun)
 			finish = append(finish, func() { c.finish(did, Counted) })
 		}
 	}
@@ -319,20 +316,25 @@ func (c *cell[K]) resetAll() (did step, lives bool) {
 	for {
 		switch w := word(c.word.Load()); {
 		case w.mode() == tombstone:
-			c.await()
-			return did, false
+			return did, false // ResetAll has made its permits void
 		case !w.pristine():
 			// LP(ResetAll): for this key, in command.
 			if did = c.command(command{why: ReasonReset, mode: closed, all: true}); did.flags != 0 {
 				return did, true
 			}
-		case !c.deliveredUpTo(w):
-			if word(c.word.Load()) == w { // otherwise a later event was delivered
-				return step{to: w}, true
-			}
+		case !c.deliveredUpTo(w) && word(c.word.Load()) == w: // or a later event was delivered
+			return step{to: w}, true
 		case c.retire(w):
 			return did, false
 		}
+	}
+}
+
+// resetSince notes the departures at which a ResetAll began that has reset the cell, unless a
+// later one has noted more, or the cell has died, with as many. It retries only for these.
+func (c *cell[K]) resetSince(begun uint64) {
+	for since := c.since.Load(); since < begun && !c.since.CompareAndSwap(since, begun); {
+		since = c.since.Load()
 	}
 }
 

@@ -95,7 +95,6 @@ func (c *cell[K]) sweep() bool {
 	w := was.living()
 	switch {
 	case w.mode() == tombstone:
-		c.await()
 		return false
 	case w.pristine():
 		return c.retire(w)

@@ -391,6 +391,29 @@ func TestQuotaComesBack(t *testing.T) {
 	})
 }
 
+// Of failures for which there is no place, one in a sixty-fourth of ForgetAfter sweeps.
+func TestWithheldFailuresSweepRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const after = 64 * time.Minute
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}, MaxOpen: 1, ForgetAfter: after})
+		g.Trip("open", -1)
+		fail(t, keyed(g, "k"), 2) // withheld, like all that follow
+		fail(t, keyed(g, "forgotten"), 1)
+		for range 2 {
+			time.Sleep(after/2 - time.Second/2)
+			fail(t, keyed(g, "k"), 1)
+		}
+		// The last has swept, too early by a second.
+		for second := range 61 {
+			if n := g.Len(); n != 3 && second < 60 || n != 2 && second == 60 {
+				t.Fatalf("%d keys after %d s", n, second)
+			}
+			time.Sleep(time.Second)
+			fail(t, keyed(g, "k"), 1)
+		}
+	})
+}
+
 // Keys that fail once and are never called again do not pile up, without Sweep
 // and without settings.
 func TestDeadKeysDoNotPileUp(t *testing.T) {
@@ -454,6 +477,40 @@ func TestForgottenKeysAreNotified(t *testing.T) {
 			t.Errorf("told %q", notified["a"])
 		}
 	})
+}
+
+// A listener may command its key, also if what has failed meanwhile is forgotten by then:
+// the key waits for that very listener.
+func TestForgottenKeysObeyTheirListener(t *testing.T) {
+	for want, obey := range map[ab.State]func(*ab.Group[string]){
+		ab.Closed:     func(g *ab.Group[string]) { g.Reset("k") },
+		ab.Open:       func(g *ab.Group[string]) { g.Trip("k", 0) },
+		ab.HalfOpen:   func(g *ab.Group[string]) { g.HalfOpen("k") },
+		ab.ForcedOpen: func(g *ab.Group[string]) { g.ForceOpen("k") },
+		ab.Disabled:   func(g *ab.Group[string]) { g.Disable("k") },
+	} {
+		t.Run(want.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var g *ab.Group[string]
+				var seen log
+				g = ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(k string, e ab.Event) {
+					if seen.add(e); len(seen) == 1 {
+						g.RecordFailure(k)
+						time.Sleep(2 * time.Hour)
+						obey(g)
+						wantState(t, g.State(k), want)
+					}
+				}})
+				g.Reset("k")
+				if inOrder(t, seen); len(seen) != 2 || seen[1].To != want || seen[1].Failures != 0 {
+					t.Errorf("seen %v", seen)
+				}
+				if err := g.CheckQuiet(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // A key whose window is empty leaves with its next success, without Sweep.

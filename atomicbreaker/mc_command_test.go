@@ -4,6 +4,7 @@ package atomicbreaker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,6 +135,7 @@ func TestByHand(t *testing.T) {
 		"HalfOpen and a result":     {before: append(two[:2:2], failed...), threads: orders{{halves, ask(2)}, {ends(0, Failure)}}},
 		"HalfOpen twice":            {before: tripped, threads: orders{{halves, ask(0), ends(0, Success)}, {halves, ask(2)}}},
 		"HalfOpen and a probe":      {before: append(tripped[:3:3], waits), threads: orders{{halves}, {ask(2), ends(2, Failure)}}},
+		"HalfOpen and an old probe": {before: two, threads: orders{{halves}, {halves, ask(2), forces, halves, ends(2, Success)}}},
 		"HalfOpen and ForceOpen":    {before: forced, threads: orders{{halves, ask(2)}, {forces}}},
 		"ForceOpen twice":           {before: two, threads: orders{{forces}, {forces, ends(0, Success)}}},
 		"Disable twice":             {before: two, threads: orders{{disables}, {disables, ends(0, Success)}}},
@@ -466,6 +468,102 @@ func TestWindowsOpenOnce(t *testing.T) {
 	}
 }
 
+// Policies with other numbers of windows, and in another order.
+var (
+	rated     = Config{Policy: FailureRate(1, 9, time.Minute), OpenTimeout: -1}
+	twoRated  = Config{Policy: AnyOf(FailureRate(1, 9, time.Hour), FailureRate(1, 9, time.Minute)), OpenTimeout: -1}
+	slowRated = Config{Policy: AnyOf(SlowRate(1, time.Hour, 9, time.Minute), FailureRate(1, 9, time.Minute)), OpenTimeout: -1}
+
+	toRated = updatesTo("a rate", rated)
+	toTwo   = updatesTo("two rates", twoRated)
+	toTimed = updatesTo("a rate of slow calls", slowRated)
+)
+
+// A Breaker's successes and failures are in the windows of their stay and settings, whoever is
+// first to count there, and Snapshot shows no others.
+func TestWindowsShowTheirCalls(t *testing.T) {
+	for name, p := range map[string]struct {
+		from    Config
+		before  []cure
+		updates []cure
+		want    []Counts // one of these
+	}{
+		"the first":         {from: rated, want: []Counts{{Calls: 2, Failures: 1}}},
+		"of the next stay":  {from: rated, before: []cure{calls, calls, resetting}, want: []Counts{{Calls: 2, Failures: 1}}},
+		"by later settings": {from: rated, before: []cure{calls, calls, toTwo}, want: []Counts{{Calls: 2, Failures: 1}}},
+		"Update to fewer":   {from: twoRated, before: []cure{calls, calls}, updates: []cure{toRated}, want: []Counts{{Calls: 1, Failures: 1}, {Calls: 2, Failures: 1}}},
+		"Update to slow":    {from: rated, before: []cure{calls, calls}, updates: []cure{toTimed}, want: []Counts{{Calls: 1, Failures: 1}, {Calls: 2, Failures: 1}}},
+		"Update from slow":  {from: slowRated, before: []cure{calls, calls}, updates: []cure{toRated}, want: []Counts{{Calls: 1, Failures: 1}, {Calls: 2, Failures: 1}}},
+	} {
+		for what, first := range map[string]cure{"Success": {"Success", func(p *patient) { p.early.Success() }}, "Snapshot": {}} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				then := append(p.updates[:len(p.updates):len(p.updates)], cure{"RecordFailure", func(p *patient) { p.b.RecordFailure() }})
+				operations := what + " ∥ " + mc.Listed([][]cure{then}, func(c cure) string { return c.name })
+				mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
+					q := newPatient(p.from)
+					for _, c := range p.before {
+						c.do(q)
+					}
+					q.early, _ = q.b.Allow()
+					shown := q.b.Snapshot().Window.Failures
+					m.Go(func() {
+						if first.do != nil {
+							first.do(q)
+							return
+						}
+						if n := q.b.Snapshot().Window.Failures; n > 1 && n != shown {
+							m.Failf("it shows %d failures", n)
+						}
+					})
+					m.Go(func() {
+						for _, c := range then {
+							c.do(q)
+						}
+					})
+					m.Final(func() {
+						if s := q.b.Snapshot(); first.do != nil && !slices.Contains(p.want, s.Window) {
+							m.Failf("%+v in the end", s)
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
+// A TripFunc is asked about a window of its own, also if Update brings others meanwhile.
+func TestTripFuncsAreAskedAboutTheirWindow(t *testing.T) {
+	alone := func(f func(Counts) bool) Policy { return TripFunc(time.Minute, 0, f) }
+	behind := func(f func(Counts) bool) Policy {
+		return AnyOf(FailureCount(9, time.Minute), TripFunc(time.Minute, time.Hour, f))
+	}
+	for name, from := range map[string][2]func(func(Counts) bool) Policy{"to more": {alone, behind}, "to fewer": {behind, alone}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "RecordFailure ∥ Update " + name + " windows, RecordFailure"}
+			mc.Check(t, cfg, func(m *mc.M) {
+				ask := func(c Counts) bool {
+					if c.Calls > 2 || c.Failures > c.Calls || c.Slow != 0 {
+						m.Failf("asked about %+v", c)
+					}
+					return false
+				}
+				b := MustNew(Config{Policy: from[0](ask)})
+				plainly(b.core.set.Load().counters)
+				m.Go(func() { b.RecordFailure() })
+				m.Go(func() {
+					b.Update(Config{Policy: from[1](ask)})
+					b.RecordFailure()
+				})
+				m.Final(func() {
+					if s := b.Snapshot(); s.State != Closed {
+						m.Failf("%+v", s)
+					}
+				})
+			})
+		})
+	}
+}
+
 // Each of two policies opens on the first failure, whichever counts it.
 func TestUpdateLosesNoFailure(t *testing.T) {
 	of := func(d time.Duration) Config { return Config{Policy: FailureCount(1, d), OpenTimeout: -1} }
@@ -531,6 +629,25 @@ func TestZeroBreakerHasOneEpoch(t *testing.T) {
 			for _, s := range seen {
 				if s == nil || s != b.core.set.Load() {
 					m.Failf("the breaker's settings have changed")
+				}
+			}
+		})
+	})
+}
+
+// The first callers of a zero Group agree on what it is, also one that finds nothing to reset.
+func TestZeroGroupIsMadeOnce(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "current ∥ current ∥ ResetAll"}, func(m *mc.M) {
+		g := new(Group[string])
+		var seen [2]*group[string]
+		for i := range seen {
+			m.Go(func() { seen[i] = g.current() })
+		}
+		m.Go(g.ResetAll)
+		m.Final(func() {
+			for _, st := range seen {
+				if st == nil || st != g.state.Load() {
+					m.Failf("the group has changed")
 				}
 			}
 		})

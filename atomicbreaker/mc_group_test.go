@@ -223,6 +223,11 @@ func TestGroupUpdates(t *testing.T) {
 		one   = Config{Policy: Consecutive(1)}
 		three = Config{Policy: Consecutive(3)}
 		timed = Config{Policy: AnyOf(Consecutive(2), SlowRate(1, time.Hour, math.MaxInt32, time.Minute))}
+
+		// The second opening in a row is longer than any by the others.
+		short  = Config{Policy: Consecutive(2), MaxOpenTimeout: time.Minute}
+		short3 = Config{Policy: Consecutive(3), MaxOpenTimeout: time.Minute}
+		long   = Config{Policy: Consecutive(4), MaxOpenTimeout: time.Hour}
 	)
 	for name, p := range map[string]protocol{
 		"and a failure":            {before: held, threads: threads{{update(one)}, {reportOp(0, Failure)}}},
@@ -238,9 +243,58 @@ func TestGroupUpdates(t *testing.T) {
 		"to time no more":          {settings: timed, before: held, threads: threads{{update(three)}, {reportOp(0, Failure), allow(0, k)}}},
 		"to time, and not":         {threads: threads{{update(timed), allow(0, k)}, {update(three)}}},
 		"of what is open":          {before: opened, threads: threads{{update(three)}, {allow(0, k)}, {state(k)}}},
+		"of how long it is open":   {settings: short, before: probing, threads: threads{{update(short3)}, {update(long), reportOp(3, Failure), state(k)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 3}) })
 	}
+}
+
+// The settings of a key are those of one Update, in all that they say, also if PerKey has
+// returned wrong ones.
+func TestSettingsOfAKeyAreOfOneUpdate(t *testing.T) {
+	for name, first := range map[string]Config{"right": {Name: "right"}, "wrong": {Probes: -1}} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "settingsOf ∥ Update"}, func(m *mc.M) {
+				g := MustNewGroup(GroupConfig[string]{Default: Config{Name: "wrong"}, PerKey: func(string) Config { return first }, MaxOpen: 1, ForgetAfter: 1})
+				before := g.current().set.Load().shared
+				m.Go(func() {
+					s := g.current().settingsOf(k)
+					got := fmt.Sprint(s.madeFor == before, s.name, s.openLimit, s.forgetAfter.Nanoseconds())
+					if got != fmt.Sprint(true, name, 1, 1) && got != fmt.Sprint(false, "later", 2, 2) {
+						m.Failf("%s", got)
+					}
+				})
+				m.Go(func() {
+					g.Update(GroupConfig[string]{PerKey: func(string) Config { return Config{Name: "later"} }, MaxOpen: 2, ForgetAfter: 2})
+				})
+			})
+		})
+	}
+}
+
+// Windows start empty after an Update that changes them, also if the next one, which may have
+// begun before, brings those back that were there at first.
+func TestWindowsStayEmptyAfterUpdates(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Update to an hour, Snapshot ∥ Update to a minute"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		of := func(name string, d time.Duration) GroupConfig[string] {
+			return GroupConfig[string]{Default: Config{Name: name, Policy: FailureCount(9, d)}}
+		}
+		g := MustNewGroup(of("at first", time.Minute))
+		plainly(&g.current().counters)
+		g.RecordFailure(k)
+		var between Snapshot
+		m.Go(func() {
+			g.Update(of("an hour", time.Hour))
+			between = g.Snapshot(k)
+		})
+		m.Go(func() { g.Update(of("a minute", time.Minute)) })
+		m.Final(func() {
+			if s := g.Snapshot(k); between.Name == "an hour" && s.Window.Failures != 0 {
+				m.Failf("%+v after %+v", s, between)
+			}
+		})
+	})
 }
 
 // Checks I19, I20, I21, I22: all tests of this file.
@@ -258,6 +312,7 @@ func TestProtocolsWithAListener(t *testing.T) {
 		"a call, a trip and a departure":  {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
 		"ResetAll twice":                  {before: opened, threads: threads{{resetAll}, {resetAll}}},
 		"ResetAll as the key leaves":      {before: closed2, threads: threads{{reportOp(2, Failure)}, {resetAll}}},
+		"ResetAll and a trip, as it does": {settings: Config{Policy: Consecutive(1)}, before: closed2, threads: threads{{reportOp(2, Failure)}, {resetAll}}},
 		"a sweep and a trip":              {before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
 		"a dead cell, gone, and ResetAll": {before: dead, threads: threads{{reportOp(2, Success)}, {sweep}, {resetAll}}},
 	} {
@@ -430,4 +485,21 @@ func TestQuotaInEveryOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t) })
 	}
+}
+
+// A failure that was withheld by one of two settings does not count by the other.
+func TestWithheldBySettingsOfBefore(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "RecordFailure ∥ Update(Consecutive(3))"}, func(m *mc.M) {
+		c := &checked{t: t, Group: MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}, MaxOpen: 1})}
+		plainly(&c.current().counters)
+		c.Trip(another, 0)
+		c.RecordFailure(k)
+		m.Go(func() { c.RecordFailure(k) })
+		m.Go(func() { c.update(Config{Policy: Consecutive(3)}) })
+		m.Final(func() {
+			if failures, withheld := c.Snapshot(k).Failures, c.Stats().Withheld; failures+int(withheld) != 2 {
+				m.Failf("%d failures, and %d withheld", failures, withheld)
+			}
+		})
+	})
 }

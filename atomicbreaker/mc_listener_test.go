@@ -244,3 +244,99 @@ func TestQueuesOfAKeyInEveryOrder(t *testing.T) {
 		})
 	}
 }
+
+// A key whose failures were forgotten while its listener was not told goes once it is, and
+// nothing is lost that comes meanwhile.
+func TestForgottenKeysWaitForTheirListener(t *testing.T) {
+	for name, p := range map[string]struct {
+		does func(g *Group[string])
+		want State
+		keys int // that are left
+	}{
+		"ForceOpen":     {func(g *Group[string]) { g.ForceOpen(k) }, ForcedOpen, 1},
+		"Trip":          {func(g *Group[string]) { g.Trip(k, 0) }, Open, 1},
+		"RecordFailure": {func(g *Group[string]) { g.RecordFailure(k) }, Closed, 1},
+		"Sweep":         {func(g *Group[string]) { g.Sweep() }, Closed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "deliver ∥ " + name}, func(m *mc.M) {
+				g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: -1}, OnStateChange: func(string, Event) {}})
+				plainly(&g.current().counters)
+				ks := g.current()
+				c := ks.obtain(k, ks.hash(k, 0), nil)
+				owed := c.command(toTrip(0)).owed
+				g.RecordSuccess(k)
+				g.RecordFailure(k)
+				m.Advance(2 * defaultForgetAfter)
+				if g.Sweep(); word(c.word.Load()).mode() != leaving {
+					m.Failf("%#x is no mark", c.word.Load())
+				}
+				m.Go(owed.deliver)
+				m.Go(func() { p.does(g) })
+				m.Final(func() {
+					if err := g.checkQuiet(k); err != nil || g.State(k) != p.want || g.Len() != p.keys {
+						m.Failf("%v, %v, %d keys", err, g.State(k), g.Len())
+					}
+				})
+			})
+		})
+	}
+}
+
+// A key that has recovered leaves though its listener panics, also if its failures were
+// forgotten meanwhile.
+func TestRecoveredKeysLeaveThoughTheListenerPanics(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "RecordSuccess, the listener panics ∥ RecordFailure, advance by 2 h, RecordFailure"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(9), OpenTimeout: time.Minute}, OnStateChange: func(_ string, e Event) {
+			if e.Reason == ReasonForgotten {
+				panic("listener")
+			}
+		}})
+		plainly(&g.current().counters)
+		g.Trip(k, 0)
+		m.Advance(2 * defaultForgetAfter)
+		survives := func(f func()) {
+			defer func() { recover() }()
+			f()
+		}
+		m.Go(func() { survives(func() { g.RecordSuccess(k) }) })
+		m.Go(func() {
+			survives(func() { g.RecordFailure(k) })
+			m.Advance(2 * defaultForgetAfter)
+			g.RecordFailure(k)
+		})
+		m.Final(func() {
+			if err := g.checkQuiet(k); err != nil {
+				m.Failf("%v", err)
+			}
+			if s := g.Snapshot(k); s.Failures == 0 && g.Len() != 0 {
+				m.Failf("%+v, and it is still there", s)
+			}
+		})
+	})
+}
+
+// A call that was admitted after two ResetAlls have returned is good, also if its cell dies
+// later, as it has waited for the listener.
+func TestCallsAfterTwoResetAllsOutliveTheirCell(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "ResetAll ∥ ResetAll"}, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: -1}, OnStateChange: func(string, Event) {}})
+		plainly(&g.current().counters)
+		ks := g.current()
+		owed := ks.obtain(k, ks.hash(k, 0), nil).command(toTrip(0)).owed
+		for range 2 {
+			m.Go(g.ResetAll)
+		}
+		m.Final(func() {
+			p, err := g.Allow(k)
+			owed.deliver()
+			if n := g.Len(); err != nil || n != 0 {
+				m.Failf("%v, and %d keys", err, n)
+			}
+			if v := p.Failure(); v != Counted || g.Snapshot(k).Failures != 1 {
+				m.Failf("%v of a call from after ResetAll", v)
+			}
+		})
+	})
+}

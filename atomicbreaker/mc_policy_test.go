@@ -385,6 +385,27 @@ func TestLogIsMadeOnce(t *testing.T) {
 	})
 }
 
+// Whoever begins a burst, or reaches a block, takes one that is not behind any that was
+// taken.
+func TestBlocksAreTakenOnceInEveryOrder(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "reach 2 ∥ reach 2 ∥ reserve, reserve"}, func(m *mc.M) {
+		l, last := new(failureLog), uint32(0)
+		l.reserve() // the block of those that go on
+		takes := func() {
+			if block := l.reserve() >> blockBits; block <= last {
+				m.Failf("block %d after %d", block, last)
+			} else {
+				last = block
+			}
+		}
+		for range 2 {
+			m.Go(func() { l.reach(2 << blockBits) })
+		}
+		m.Go(func() { takes(); takes() })
+		m.Final(takes)
+	})
+}
+
 // Windows are late by the calls in flight, so no order of the operations
 // explains all verdicts. What they promise instead: of the failures that
 // together are enough, exactly one opens the breaker, and what was counted is
@@ -440,6 +461,14 @@ var (
 var (
 	longAgo  = []wardDeed{grants0, fails, grants1, later}
 	watchful = AnyOf(Consecutive(3), FailureCount(3, minute))
+
+	// A key that was about to be retired when Update brought windows.
+	bare = wardDeed{"no windows", func(w *ward) {
+		w.g.RecordFailure(k)
+		c := w.g.current().cells.Load(k)
+		c.word.Store(uint64(watched))
+		c.windows.Store(nil)
+	}}
 
 	// A key of which all that could keep it is long ago.
 	cleanKey = []wardDeed{fails, succeeds, later}
@@ -524,6 +553,7 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"a failure in a row and a sweep":         {trip: inARow, before: cleanKey, threads: deeds{{fails}, {sweeps}}, spare: 1},
 		"another in its place, and a sweep":      {trip: inARow, before: []wardDeed{fails}, threads: deeds{{succeeds, fails}, {sweeps}}, spare: 1},
 		"a sweep and a success":                  {trip: twice, before: longAgo, threads: deeds{{success1}, {sweeps}}, spare: 2},
+		"a first failure in windows and a sweep": {trip: twice, before: []wardDeed{bare}, threads: deeds{{fails}, {sweeps}}, spare: 1},
 		"a failure and Reset":                    {trip: twice, before: longAgo, threads: deeds{{permit1}, {forgets, fails}}, spare: 1},
 		"a sweep and Reset":                      {trip: twice, before: longAgo, threads: deeds{{sweeps}, {forgets, fails}}, spare: 1},
 		"two failures of a key":                  {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}}, opens: true},
@@ -532,6 +562,7 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"too late to be enough":                  {trip: twice, before: longAgo[:3:3], threads: deeds{{later, fails}, {sweeps}}, spare: 1},
 		"a failure and a sweep, with a listener": {trip: twice, listens: true, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
 		"a failure, cleared, and sweepers":       {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
+		"a success, and it is forced":            {trip: twice, before: longAgo, threads: deeds{{success1}, {forcesK}}, forced: true},
 		"two failures, and it is forced":         {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })

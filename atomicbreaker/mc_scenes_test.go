@@ -1782,9 +1782,9 @@ func init() {
 func modelSettings(c ab.Config) model.Settings {
 	s := model.Settings{
 		Probes: max(c.Probes, 1), CloseAfter: max(c.CloseAfter, 1), ProbeRate: c.ProbeFailureRate,
-		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: true, Shadow: c.Shadow, Totals: c.RecordTotals,
+		OpenFor: cmp.Or(c.OpenTimeout, time.Minute), ProbeTimeout: 10 * time.Second, Constant: c.MaxOpenTimeout == 0, Shadow: c.Shadow, Totals: c.RecordTotals,
 	}
-	s.MaxOpen = 10 * s.OpenFor
+	s.MaxOpen = cmp.Or(c.MaxOpenTimeout, 10*s.OpenFor)
 	for _, r := range ab.ModelRules(c.Policy) {
 		s.Policy = append(s.Policy, model.Rule{Why: ab.ReasonThreshold, N: r.K, Last: r.N})
 	}

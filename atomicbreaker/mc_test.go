@@ -72,6 +72,7 @@ func TestProtocols(t *testing.T) {
 		"State of a dead cell, and the next": {before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
 
 		"a call as the key departs":        {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
+		"a timed call as the key departs":  {settings: Config{Policy: AnyOf(Consecutive(2), SlowRate(1, time.Hour, math.MaxInt32, time.Minute))}, before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
 		"the same with a twin":             {before: after(twinOpen, opened...), threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
 		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
 		"a dead cell's failure and a late": {before: dead, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
@@ -231,6 +232,29 @@ func TestStateReadsTheClockOfItsWord(t *testing.T) {
 		m.Final(func() {
 			if s == HalfOpen {
 				m.Failf("%v", s)
+			}
+		})
+	})
+}
+
+// The same of one that opened again meanwhile. While it is open, there is time left.
+//
+// Checks I4.
+func TestSnapshotReadsTheClockOfNoLaterWord(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Snapshot ∥ Reset, advance by 2 s, RecordFailure, Reset, advance by 2 s"}, func(m *mc.M) {
+		b := trippedForASecond()
+		var s Snapshot
+		m.Go(func() { s = b.Snapshot() })
+		m.Go(func() {
+			b.Reset()
+			m.Advance(2 * time.Second)
+			b.RecordFailure()
+			b.Reset()
+			m.Advance(2 * time.Second)
+		})
+		m.Final(func() {
+			if s.State == HalfOpen || s.State == Open && s.RetryAfter == 0 {
+				m.Failf("%+v", s)
 			}
 		})
 	})

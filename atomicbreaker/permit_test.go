@@ -488,3 +488,22 @@ func TestForgottenBySettingsOfBefore(t *testing.T) {
 		t.Errorf("%t, and %#x is left", did, c.word.Load())
 	}
 }
+
+// Keys without settings of their own share those of their group, also after Update.
+func TestKeysShareTheirSettings(t *testing.T) {
+	c := GroupConfig[string]{Default: Config{Policy: FailureCount(9, time.Minute), OpenTimeout: time.Hour}}
+	g := MustNewGroup(c)
+	g.RecordFailure("a")
+	c.Default.OpenTimeout = time.Minute
+	for range 2 {
+		if err := g.Update(c); err != nil {
+			t.Fatal(err)
+		}
+		g.RecordFailure("b")
+		for k, cell := range g.current().cells.All() {
+			if cell.set.Load() != g.current().set.Load().shared {
+				t.Errorf("%s has settings of its own", k)
+			}
+		}
+	}
+}

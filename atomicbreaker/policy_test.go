@@ -637,6 +637,29 @@ func TestTripFuncsAreAskedBeforeSweeps(t *testing.T) {
 	})
 }
 
+// When a report has returned for which a function has opened the breaker, the listener has
+// seen it, once.
+func TestTripFuncsAreNotified(t *testing.T) {
+	var seen []ab.Reason
+	c := tripping(func(ab.Counts) bool { return true })
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, OnStateChange: func(_ string, e ab.Event) { seen = append(seen, e.Reason) }})
+	c.OnStateChange = func(e ab.Event) { seen = append(seen, e.Reason) }
+	b := ab.MustNew(c)
+	for name, report := range map[string]func() ab.Verdict{
+		"Failure":             func() ab.Verdict { return admit(t, b.Allow).Failure() },
+		"RecordFailure":       b.RecordFailure,
+		"Group.Failure":       func() ab.Verdict { return admit(t, keyed(g, "a")).Failure() },
+		"Group.RecordFailure": func() ab.Verdict { return g.RecordFailure("b") },
+	} {
+		seen = nil
+		wantVerdict(t, report(), ab.Tripped)
+		if fmt.Sprint(seen) != "[TripFunc]" {
+			t.Errorf("%s: saw %v", name, seen)
+		}
+		b.Reset()
+	}
+}
+
 func TestWrongTripFuncs(t *testing.T) {
 	yes := func(ab.Counts) bool { return true }
 	for want, p := range map[string]ab.Policy{

@@ -204,6 +204,23 @@ func TestTotalsOfGroups(t *testing.T) {
 	}
 }
 
+// What is recorded is in the totals though the listener panics.
+func TestTotalsThoughTheListenerPanics(t *testing.T) {
+	c := ab.Config{RecordTotals: true, Policy: ab.Consecutive(1)}
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, OnStateChange: func(string, ab.Event) { panic("listener") }})
+	c.OnStateChange = func(ab.Event) { panic("listener") }
+	b := ab.MustNew(c)
+	panics(t, "listener", func() { b.RecordFailure() })
+	panics(t, "listener", func() { b.RecordSuccess() })
+	panics(t, "listener", func() { g.RecordFailure("k") })
+	panics(t, "listener", func() { g.RecordSuccess("k") })
+	for _, s := range []ab.Stats{b.Stats(), g.Stats()} {
+		if s.TotalSuccesses != 1 || s.TotalFailures != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 // Update cannot change whether totals are counted.
 func TestTotalsAreForEver(t *testing.T) {
 	for _, on := range []bool{true, false} {

@@ -32,6 +32,9 @@ type Config struct {
 	// although it could have gone on. Most bugs need one or two.
 	Preemptions int
 
+	// NoFurther is where MC_LONG does not go beyond that: there, what is not promised happens.
+	NoFurther bool
+
 	// Runs and Depth are, in PCT mode, the number of executions (0: 1000) and
 	// of scheduling decisions that a bug may need (0: 3): see Burckhardt et
 	// al., "A randomized scheduler with probabilistic guarantees of finding

@@ -19,7 +19,7 @@ const longVariable = "MC_LONG"
 // prints what it finds as it goes, because it takes long.
 func further(t testing.TB, cfg Config, body func(*M)) {
 	n, _ := strconv.Atoi(os.Getenv(longVariable))
-	if n == 0 || cfg.Mode != Bounded || cfg.Preemptions == Unbounded {
+	if n == 0 || cfg.Mode != Bounded || cfg.Preemptions == Unbounded || cfg.NoFurther {
 		return
 	}
 	t.Helper()
