@@ -882,3 +882,21 @@ func TestRenewAllocates(t *testing.T) {
 		t.Errorf("Put: %v allocations, want the record", n)
 	}
 }
+
+// A timer fires for the earliest deadline of its schedule, also if that is the last one that was given.
+func TestEarlierDeadlineComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Minute }})
+		shardedregistry.SetHash(r, func(string) uint64 { return 1 << 63 }) // one schedule
+		for i := 3; i > 0; i-- {
+			mustPut(t, r, key(i), 10*i)
+		}
+		for left := 2; left >= 0; left-- {
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if n := r.Len(); n != left {
+				t.Errorf("%d keys are left, want %d", n, left)
+			}
+		}
+	})
+}

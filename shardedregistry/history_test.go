@@ -513,3 +513,16 @@ func TestNoHistory(t *testing.T) {
 	}
 	stop()
 }
+
+// A loop from the beginning that was overtaken before it began counts what it skips from where it begins.
+func TestBookmarksOfALoopThatIsOvertaken(t *testing.T) {
+	r := remembering(32)
+	begin := r.Revision()
+	rr := shardedregistry.OpenRevisions(r, 0, shardedregistry.Keys("b"))
+	for i := range 100 {
+		mustPut(t, r, "a", i)
+	}
+	if c, err := rr.Next(); err != nil || !c.Bookmark || c.Revision != begin+100-32+4 {
+		t.Errorf("%+v, %v is yielded, want a bookmark at %d", c, err, begin+100-32+4)
+	}
+}

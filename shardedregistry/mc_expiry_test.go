@@ -288,3 +288,21 @@ func TestExpirySeenProtocols(t *testing.T) {
 		})
 	})
 }
+
+// A timer that takes a cell out of its schedule beside its deleter leaves the alarm closed: a writer that stalled before puts no
+// dead cell back.
+func TestExpiryLateWriter(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "a timer ∥ Delete"}, func(m *mc.M) {
+		r := expiring(shardedregistry.Config[string, int]{})
+		r.Put("a", 77)
+		late := shardedregistry.Stored(r, "a", 78)
+		m.Go(func() { shardedregistry.ExpireAll(r) })
+		doing(m, r, []call{remove})
+		m.Final(func() {
+			late()
+			if n, _ := shardedregistry.Scheduled(r); n != 0 || r.Len() != 0 || shardedregistry.Linked(r) != 0 {
+				m.Failf("%d cells are in the schedules; Len is %d, %d linked", n, r.Len(), shardedregistry.Linked(r))
+			}
+		})
+	})
+}

@@ -4,10 +4,12 @@ package shardedregistry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
 	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -496,6 +498,41 @@ func TestTransactAbsentBehindFloors(t *testing.T) {
 			r.Delete(a)
 			r.Create(a, 1)
 			r.Delete(b)
+		})
+	})
+}
+
+// A transaction says that a value is taken only if the key that it has found absent was absent while another had the value. Here b
+// has it only while a is present.
+func TestTransactTakenWhilePresent(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3}
+	cfg.Operations = "Put(4), Put(1) of b, the rest of a transaction that puts 1 ∥ Put(2) of b, Delete, Put(4), Put(1) of b"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := indexed(uniqueDigits)
+		var staged atomics.Uint32
+		m.Go(func() {
+			err := r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+				if _, ok := tx.Get("a"); ok {
+					return nil
+				}
+				if staged.Load() == 0 {
+					r.Put("a", 4)
+					r.Put("b", 1)
+					staged.Store(1)
+				}
+				return tx.Put("a", 1)
+			})
+			if errors.Is(err, shardedregistry.ErrNotUnique) {
+				m.Failf("Transact = %v", err)
+			}
+		})
+		m.Go(func() {
+			if staged.Load() == 0 {
+				return
+			}
+			for _, c := range []call{other(put(2)), remove, put(4), other(put(1))} {
+				c.Do(r)
+			}
 		})
 	})
 }

@@ -293,6 +293,9 @@ func TestWatchEndsBesideAnother(t *testing.T) {
 						stays.Leave()
 					}
 					clean(m, r)
+					if v, err := r.Put("a", 1); tt.until != 0 && v != tt.until+1 {
+						m.Failf("version %d, %v comes after %d", v, err, tt.until)
+					}
 				})
 			})
 		})
@@ -691,5 +694,36 @@ func TestWaitIsCancelled(t *testing.T) {
 		m.Go(func() { cancel(errTest) })
 		doing(m, r, []call{put(1)})
 		m.Final(func() { clean(m, r) })
+	})
+}
+
+// A loop that comes while a deleter is about to leave the cell, and that late tellers tell of the deletion, sees it once: the
+// deleter takes away no subscription that has come meanwhile.
+func TestWatchLateTellersOfADeletion(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "Delete ∥ Watch: tell, look, tell, look"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys([]call{put(6), put(7)})()
+		before := shardedregistry.Subscribe(r) // the cell stays for that
+		doing(m, r, []call{remove})
+		m.Go(func() {
+			after := shardedregistry.Subscribe(r)
+			var last news
+			for range 2 {
+				tell.Do(r)
+				for _, e := range after.Drain() {
+					if e.Version <= last.Version {
+						m.Failf("%v comes after %v", e, last)
+					}
+					last = e
+				}
+			}
+			after.Leave()
+		})
+		m.Final(func() {
+			before.Drain()
+			before.Leave()
+			clean(m, r)
+		})
 	})
 }
