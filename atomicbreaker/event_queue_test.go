@@ -231,3 +231,15 @@ func TestManyEventsWaitForOne(t *testing.T) {
 		t.Errorf("that took %v", took)
 	}
 }
+
+// A dead cell that has not left the table yet is none: its key is absent, and so never a
+// Shadow.
+func TestDeadCellsReadAsAbsent(t *testing.T) {
+	g := MustNewGroup(GroupConfig[string]{PerKey: func(string) Config { return Config{Name: "stored", Shadow: true} }})
+	st := g.current()
+	c := st.obtain("k", st.hash("k", 0), nil)
+	c.word.Store(uint64(word(c.word.Load()).stay().bury()))
+	if s := g.Snapshot("k"); s.State != Closed || s.Name != "" || g.State("k") != Closed || g.IsOpen("k") {
+		t.Errorf("%+v, %v", s, g.State("k"))
+	}
+}

@@ -265,11 +265,13 @@ func (g *Group[K]) Snapshot(k K) Snapshot {
 	return c.snapshotOf(&v)
 }
 
-// read observes the breaker of a key without changing it. A dead cell reads as
-// closed, which its key was. It returns the cell, or nil.
+// read observes the breaker of a key without changing it. A dead cell is none: its key was
+// closed. It returns the cell, or nil.
 func (g *group[K]) read(k K) (view, *cell[K]) {
 	if c := g.find(k, g.hash(k, 0)); c != nil {
-		return c.read(), c
+		if v := c.read(); v.word.mode() != tombstone {
+			return v, c
+		}
 	}
 	absent := view{}
 	if set := g.set.Load(); set.config.PerKey == nil {
