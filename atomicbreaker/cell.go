@@ -14,9 +14,9 @@ type cell[K comparable] struct {
 	group *group[K] // never changes
 	key   K         // never changes
 
-	// since is, while the cell lives, the number of departures when it was made or last
-	// reset by ResetAll. When it has died, and before it leaves the table, it becomes what
-	// is left for the permits of its last stay: see I11 in DESIGN.md.
+	// since is, while the cell lives, the number of departures when it was made, or when the last
+	// ResetAll that has come to it began. When it has died, and before it leaves the table, it
+	// becomes what is left for the permits of its last stay: see I11 in DESIGN.md.
 	since atomics.Uint64
 }
 

@@ -332,7 +332,7 @@ func (c *cell[K]) resetAll() (did step, lives bool) {
 	}
 }
 
-// resetSince notes the departures at which a ResetAll began that has reset the cell, unless a
+// resetSince notes the departures at which a ResetAll began that has come to the cell, unless a
 // later one has noted more, or the cell has died, with as many. It retries only for these.
 func (c *cell[K]) resetSince(begun uint64) {
 	for since := c.since.Load(); since < begun && !c.since.CompareAndSwap(since, begun); {

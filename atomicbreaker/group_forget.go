@@ -73,8 +73,8 @@ func (g *group[K]) sweepGrown(at int64) {
 // ForgetAfter, and returns their number. The listener gets an event for each that was not
 // closed.
 //
-// Sweep is blocking on one bucket's mutex at a time, and on the listener. It takes effect
-// for each key by one CAS.
+// Sweep is blocking on one bucket's mutex at a time, within that on the group's, and on the
+// listener. It takes effect for each key by one CAS.
 func (g *Group[K]) Sweep() int { return g.current().sweep() }
 
 // sweep removes the cells that are of no use and returns their number.

@@ -65,8 +65,8 @@ func (s *settings) inherit(old *settings) (more bool) {
 // group; if that panics, its key keeps its settings, the others get theirs, and the panic
 // goes on.
 //
-// Update is blocking on one bucket's mutex at a time, and on other calls of Update. It
-// takes effect for absent keys by one store, and for others by one CAS each.
+// Update is blocking on one bucket's mutex at a time, within that on the group's, on other calls of
+// Update, and on the listener. It takes effect for absent keys by one store, and for others by one CAS each.
 func (g *Group[K]) Update(c GroupConfig[K]) error {
 	st := g.current()
 	if c.OnStateChange != nil && !st.listens {

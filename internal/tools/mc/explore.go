@@ -32,7 +32,7 @@ type Config struct {
 	// although it could have gone on. Most bugs need one or two.
 	Preemptions int
 
-	// NoFurther is where MC_LONG does not go beyond that: there, what is not promised happens.
+	// NoFurther keeps MC_LONG within Preemptions, because beyond them happens what nobody promises.
 	NoFurther bool
 
 	// Runs and Depth are, in PCT mode, the number of executions (0: 1000) and
