@@ -231,7 +231,8 @@ type GroupConfig[K comparable] struct {
 	// that are open until Reset, ForcedOpen or Disabled stay.
 	//
 	// There is no timer: a forgotten key leaves the group when something changes it, in Sweep,
-	// after the group has doubled, and when MaxOpen withholds failures.
+	// after the group has doubled, and when MaxOpen withholds failures. State and Snapshot show
+	// it healthy before that, and a failure that began in time may still count.
 	ForgetAfter time.Duration
 
 	// MaxOpen is how many keys may be open or half-open at once, so that a local fault does not
@@ -298,8 +299,7 @@ func (g *group[K]) adopt(s *settings) *settings {
 	return s
 }
 
-// renew gives a cell the settings that the group has now, if it has others. It calls
-// PerKey.
+// renew gives a cell the settings that the group has now, if it has others. It calls PerKey.
 //
 // It retries only if another caller has renewed them, or Update has come again.
 func (g *group[K]) renew(c *cell[K]) {
