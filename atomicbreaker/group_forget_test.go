@@ -414,6 +414,30 @@ func TestWithheldFailuresSweepRarely(t *testing.T) {
 	})
 }
 
+// A sweep that a listener's panic ends was the one of its time: the next failure does not sweep.
+func TestWithheldFailuresPanicRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{Policy: ab.Consecutive(1)}, MaxOpen: 1, ForgetAfter: time.Hour,
+			OnStateChange: func(_ string, e ab.Event) {
+				if e.To == ab.Closed {
+					panic("a listener")
+				}
+			},
+		})
+		g.Trip("open", -1)
+		g.Trip("a", time.Second)
+		time.Sleep(time.Second)
+		g.Trip("b", time.Second)
+		time.Sleep(time.Hour)
+		panics(t, "a listener", func() { g.RecordFailure("k") }) // sweeps a
+		time.Sleep(2 * time.Second)
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+		time.Sleep(time.Minute)
+		panics(t, "a listener", func() { g.RecordFailure("k") }) // sweeps b
+	})
+}
+
 // Keys that fail once and are never called again do not pile up, without Sweep
 // and without settings.
 func TestDeadKeysDoNotPileUp(t *testing.T) {

@@ -223,6 +223,11 @@ func TestProgress(t *testing.T) {
 			inGroup("Group.ResetAll", func(h *hall) { h.ResetAll() }).Waits(bucket | mutex),
 			inGroup("Group.Sweep", func(h *hall) { h.Sweep() }).Waits(bucket),
 		}},
+		mc.World[*hall]{Name: "keys that are forgotten", New: builtGroup(Config{}, false, func(g *Group[string]) { g.Trip("a", time.Second) }), Operations: []hallOp{
+			inGroup("time passes", func(*hall) { mc.Pass(2 * time.Hour) }),
+			inGroup("Group.Sweep", func(h *hall) { h.Sweep() }).Waits(bucket | mutex),
+			inGroup("Group.ResetAll", func(h *hall) { h.ResetAll() }).Waits(bucket | mutex),
+		}},
 	}
 	for name, policy := range map[string]Policy{
 		"FailureCount": FailureCount(2, time.Second),
