@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -227,4 +228,54 @@ func TestHistoryCosts(t *testing.T) {
 	if with != without {
 		t.Errorf("a Put with History costs %v, want %v", with, without)
 	}
+}
+
+// What a loop over WatchFrom yields has taken effect, also a deletion that a creator remembers because its deleter has stalled
+// before it was dated: the cuts that follow are after it.
+func TestWhatIsRememberedHasTakenEffect(t *testing.T) {
+	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "the rest of Create(5) ∥ WatchFrom, the rest of Snapshot"}, func(m *mc.M) {
+		var (
+			r      *names1
+			staged atomics.Uint32
+			taking shardedregistry.Taking[string, int]
+			rest   func()
+		)
+		r = shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2, History: 8, Check: func(_ string, v int) error {
+			if v == 5 && rest == nil { // the creator has found the key absent
+				put(7).Do(r)
+				taking = shardedregistry.Join(r)
+				rest = shardedregistry.Kill(r, "a")
+				staged.Store(1)
+			}
+			return nil
+		}})
+		doing(m, r, []call{create(5)})
+		m.Go(func() {
+			if staged.Load() == 0 {
+				return
+			}
+			rr := shardedregistry.OpenRevisions(r, 0)
+			for {
+				c, err := rr.Next()
+				if err != nil {
+					m.Failf("%v", err)
+				}
+				if c.Revision == 0 {
+					return
+				}
+				if !c.Deleted {
+					continue
+				}
+				taking.Collect()
+				if e, ok := taking.Found().Lookup("a"); ok && e.Version < c.Version {
+					m.Failf("%v is yielded, and a later cut has %v", c, e)
+				}
+				return
+			}
+		})
+		m.Final(func() {
+			rest()
+			taking.Leave()
+		})
+	})
 }

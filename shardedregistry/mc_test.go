@@ -353,6 +353,8 @@ func TestFirstLookProtocols(t *testing.T) {
 	}{
 		{"Len", (*names).Len},
 		{"Snapshot", func(r *names) int { return r.Snapshot().Len() }},
+		{"Keys", func(r *names) int { return len(slices.Collect(r.Keys())) }},
+		{"Clear", (*names).Clear},
 		{"DeleteFunc", func(r *names) int { return r.DeleteFunc(func(string, int) bool { return true }) }},
 		{"ByIndex", func(r *names) int {
 			return misused("not in Config", func() { r.ByIndex("none", "value") })

@@ -536,3 +536,33 @@ func TestTransactTakenWhilePresent(t *testing.T) {
 		})
 	})
 }
+
+// A transaction that reads one absent key sees no value that another key had only while that one was present.
+func TestTransactReadsWhileAbsent(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	cfg.Operations = "Put, Put of b, the rest of a transaction that reads both ∥ Put of b, Delete"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := indexed(shardedregistry.Config[string, int]{})
+		var staged atomics.Uint32
+		m.Go(func() {
+			r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+				_, ok := tx.Get("a")
+				if staged.Load() == 0 {
+					r.Put("a", 1)
+					r.Put("b", 1)
+					staged.Store(1)
+				}
+				if v, _ := tx.Get("b"); !ok && v == 1 {
+					m.Failf("b has 1, and a is absent")
+				}
+				return nil
+			})
+		})
+		m.Go(func() {
+			if staged.Load() != 0 {
+				r.Put("b", 2)
+				r.Delete("a")
+			}
+		})
+	})
+}

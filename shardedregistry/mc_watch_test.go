@@ -176,6 +176,7 @@ func TestWatchEnds(t *testing.T) {
 		{"change and delete", bounded, with7, threads{{put(1)}, {remove}}},
 		{"delete and create", mc.Config{}, with7, threads{{remove}, {create(5)}}},
 		{"delete, create and change", bounded, with7, threads{{remove, create(5)}, {put(1)}}},
+		{"change, and Create of what is present", mc.Config{}, with7, threads{{put(1), create(5)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "leave")
@@ -723,6 +724,51 @@ func TestWatchLateTellersOfADeletion(t *testing.T) {
 		m.Final(func() {
 			before.Drain()
 			before.Leave()
+			clean(m, r)
+		})
+	})
+}
+
+// A teller that finds a notification waiting finds its watcher woken, also if the other teller has stalled.
+func TestWatchTellersWakeFirst(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Put ∥ Put: woken?"}, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.Subscribe(r)
+		woken := w.Doze()
+		doing(m, r, []call{put(1)})
+		m.Go(func() {
+			put(2).Do(r)
+			if !woken() {
+				m.Failf("a Put has returned, and the loop sleeps")
+			}
+		})
+		m.Final(func() {
+			w.Drain()
+			w.Leave()
+			clean(m, r)
+		})
+	})
+}
+
+// A loop that looks for subscriptions that are gone may do so while their key comes or goes.
+func TestWatchSweeps(t *testing.T) {
+	threads := threads{{remove, create(5)}}
+	cfg := bounded
+	cfg.Operations = operations(threads, "Watch: look, Put of b, look")
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.Subscribe(r)
+		put(8).Do(r)
+		w.Drain()
+		doing(m, r, threads[0])
+		m.Go(func() {
+			w.Drain()
+			other(put(7)).Do(r)
+			w.Drain()
+		})
+		m.Final(func() {
+			w.Drain()
+			w.Leave()
 			clean(m, r)
 		})
 	})

@@ -675,3 +675,46 @@ func TestParkedTransaction(t *testing.T) {
 		}
 	}
 }
+
+// A deletion comes before the creation that follows, also if its deleter stalls before it was dated and the creator has not seen
+// that a snapshot is being taken: so a later cut shows neither, if the key is deleted again.
+func TestDeletionIsDatedByItsSuccessor(t *testing.T) {
+	var r *shardedregistry.Registry[string, int]
+	var taking shardedregistry.Taking[string, int]
+	var rest func()
+	r = shardedregistry.MustNew(shardedregistry.Config[string, int]{Check: func(_ string, v int) error {
+		if v == 5 && rest == nil { // the creator has drafted its record
+			mustPut(t, r, "a", 7)
+			taking = shardedregistry.Join(r)
+			rest = shardedregistry.Kill(r, "a")
+		}
+		return nil
+	}})
+	if _, err := r.Create("a", 5); err != nil {
+		t.Fatal(err)
+	}
+	r.Delete("a")
+	taking.Cut()
+	shardedregistry.Tidy(r, "a")
+	taking.Look()
+	if e, ok := taking.Found().Lookup("a"); ok {
+		t.Errorf("a snapshot has %v, which was deleted twice before", e)
+	}
+	rest()
+	taking.Leave()
+	if n := shardedregistry.Linked(r); n != 0 {
+		t.Errorf("%d cells are linked", n)
+	}
+}
+
+// What a snapshot says of versions is that of records, also where it meets intents.
+func TestSnapshotLastBesideIntents(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{})
+	mustPut(t, r, "a", 1)
+	mustPut(t, r, "b", 1)
+	rest := shardedregistry.Committed(r, "a", "b", 2)
+	if last := r.Snapshot().Last(); last != 2 {
+		t.Errorf("the last version is %d, want 2", last)
+	}
+	rest()
+}
