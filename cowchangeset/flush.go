@@ -26,11 +26,11 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 		if err := c.flushed(ctx); err != nil { // LP(Flush): its cut
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
-				break
+				return failed
 			}
 		}
 	}
-	if t.storage.pruner != nil && ctx.Err() == nil {
+	if t.storage.pruner != nil {
 		failed = errors.Join(failed, t.storage.pruner.await(ctx, t.forgotten()))
 	}
 	return failed

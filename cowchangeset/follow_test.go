@@ -198,3 +198,15 @@ func TestStressTrackerFollow(t *testing.T) {
 		}
 	}
 }
+
+// A Follow that waits for a Start ends with its context.
+func TestFollowWaitsForAStartNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tracker cowchangeset.Tracker[int]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for r := range tracker.Follow(ctx, cowchangeset.Receipt{}) {
+			t.Error(r)
+		}
+	})
+}

@@ -29,6 +29,7 @@ func TestNilArguments(t *testing.T) {
 		"Changeset.Abort called with a nil context":      func() { c.Abort(none, nil) },
 		"Changeset.Follow called with a nil context":     func() { c.Follow(none, 0) },
 		"Tracker.Flush called with a nil context":        func() { tracker.Flush(none) },
+		"Trail.Fetch called with a nil context":          func() { tracker.Trail().Fetch(none) },
 		"Resume called with a nil context":               func() { cowchangeset.Resume(none, cowchangeset.Config[int]{Store: newMemory()}) },
 	} {
 		if p := fmt.Sprint(mustPanic(t, f)); p != "cowchangeset: "+want {
@@ -102,3 +103,24 @@ func TestAbortedComesBeforeTheStore(t *testing.T) {
 }
 
 var errEnded = errors.New("ended")
+
+// A Start whose context is done takes no ID, makes nothing, and says why, also where it
+// would be in conflict.
+func TestStartInAContextThatIsDone(t *testing.T) {
+	var tracker cowchangeset.Tracker[int]
+	first, err := tracker.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := tracker.Start(done); c != nil || err != context.Canceled {
+		t.Error("Start:", c, err)
+	}
+	if c, err := tracker.StartAfter(done, nil); c != nil || err != context.Canceled {
+		t.Error("StartAfter:", c, err)
+	}
+	if first.Next() != nil || first.IsSealed() {
+		t.Error("something has changed")
+	}
+}

@@ -329,3 +329,47 @@ func TestEntriesLeftOutWrongly(t *testing.T) {
 		t.Error("no EntryLoader")
 	}
 }
+
+// A caller that stops waiting for entries that were left ends the store's call.
+func TestEntriesLeftAreReadInTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLazy()
+		l.hang = true
+		tracker := resumeLazy(t, l)
+		a, _ := tracker.ByID("A")
+		for what, read := range map[string]func(ctx context.Context) error{
+			"Seal":        func(ctx context.Context) error { _, err := a.Seal(ctx); return err },
+			"Trail.Fetch": tracker.Trail().Fetch,
+			"Follow": func(ctx context.Context) error {
+				for range a.Follow(ctx, 0) {
+					t.Error("an entry")
+				}
+				return ctx.Err()
+			},
+		} {
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("%s panics: %v", what, p)
+					}
+				}()
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				began := time.Now()
+				if err := read(ctx); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+					t.Errorf("%s: %v after %v", what, err, time.Since(began))
+				}
+			}()
+		}
+		reads := l.reads
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range a.Follow(done, 0) {
+			t.Error("an entry")
+		}
+		apply := func(context.Context, cowchangeset.Final[string]) error { panic("applied again") }
+		if err := a.Apply(done, apply); err != context.Canceled || l.reads != reads {
+			t.Error("a done context:", err, l.reads-reads)
+		}
+	})
+}

@@ -1158,3 +1158,91 @@ func TestApplyLeavesAStoreThatHangs(t *testing.T) {
 		}
 	}
 }
+
+// Every caller stops waiting for a store that hangs when its own context ends.
+func TestCallersLeaveAStoreThatHangs(t *testing.T) {
+	type world struct {
+		tracker *cowchangeset.Tracker[int]
+		c       *cowchangeset.Changeset[int]
+	}
+	nothing := func(context.Context, final) error { return nil }
+	for what, call := range map[string]func(ctx context.Context, w world) error{
+		"Apply": func(ctx context.Context, w world) error { return w.c.Apply(ctx, nothing) },
+		"ApplyEach": func(ctx context.Context, w world) error {
+			return w.c.ApplyEach(ctx, func(context.Context, uint64, int) error { return nil })
+		},
+		"Abort": func(ctx context.Context, w world) error { return w.c.Abort(ctx, nil) },
+		"Apply of an aborted one": func(ctx context.Context, w world) error {
+			done, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			w.c.Abort(done, nil)
+			return w.c.Apply(ctx, nothing)
+		},
+		"RecordContext": func(ctx context.Context, w world) error { _, err := w.tracker.RecordContext(ctx, 2); return err },
+		"RecordBatchContext": func(ctx context.Context, w world) error {
+			_, err := w.tracker.RecordBatchContext(ctx, []int{2})
+			return err
+		},
+		"Changeset.RecordContext": func(ctx context.Context, w world) error { _, err := w.c.RecordContext(ctx, 2); return err },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 1, StoreTimeout: time.Hour})
+				c, _ := tracker.Start(t.Context())
+				answer := make(chan struct{})
+				m.faults(func(context.Context, string, string) error { <-answer; return nil })
+				tracker.Record(1)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				if err := call(ctx, world{tracker, c}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				close(answer)
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// A Record that is rejected after a failure makes the tracker try again.
+func TestRejectedRecordTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 1, RejectWhenFull: true})
+		c, _ := tracker.Start(t.Context())
+		m.faults(func(context.Context, string, string) error { return errDisk })
+		tracker.Record(1)
+		synctest.Wait()
+		m.faults(nil)
+		if _, err := tracker.Record(2); err != cowchangeset.ErrBacklogFull {
+			t.Error(err)
+		}
+		if synctest.Wait(); c.Durable() != 1 {
+			t.Error("nobody has tried again")
+		}
+	})
+}
+
+// A Flush whose context is done does not say that the store knows what was forgotten.
+func TestFlushInAContextThatIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := forgetting(cowchangeset.Config[int]{StoreTimeout: time.Hour})
+		c, _ := tracker.Start(t.Context())
+		mustStart(t, tracker, 1)
+		if err := errors.Join(c.Abort(t.Context(), nil), tracker.Flush(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-answer; return nil })
+		tracker.Prune(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range 2 { // the second time it is done beforehand
+			if err := tracker.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		close(answer)
+		synctest.Wait()
+	})
+}
