@@ -149,7 +149,8 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 			after   time.Duration
 			leaves  bool // only those whose context is asked
 		}{
-			"left": {0, func(_ *port, leave context.CancelFunc) { time.Sleep(10 * time.Second); leave() }, left, 10 * time.Second, true},
+			"left":                           {0, func(_ *port, leave context.CancelFunc) { time.Sleep(10 * time.Second); leave() }, left, 10 * time.Second, true},
+			"left, before it takes too long": {20 * time.Second, func(_ *port, leave context.CancelFunc) { time.Sleep(10 * time.Second); leave() }, left, 10 * time.Second, true},
 			"timed out": {20 * time.Second, func(*port, context.CancelFunc) {},
 				result{err: oncecache.ErrCreateTimeout}, 20 * time.Second, false},
 			"Set":    {0, func(p *port, _ context.CancelFunc) { p.taken.Add(1); p.Set("k", 7) }, result{value: 7}, 0, false},
@@ -178,6 +179,16 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 				p.shut(t)
 			})
 		}
+	}
+}
+
+// A key is forgotten when nothing is left of it.
+func TestFreeKeysAreForgotten(t *testing.T) {
+	c := oncecache.MustNew(config{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
+	c.Set("k", 1)
+	c.Delete("k")
+	if n := oncecache.Claims(c); n != 0 {
+		t.Errorf("%d keys are claimed", n)
 	}
 }
 

@@ -150,6 +150,22 @@ func TestT15_CreateContext(t *testing.T) {
 	})
 }
 
+// dated is a context with a deadline that does not end.
+type dated struct{ context.Context }
+
+func (dated) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// Nor has it the deadline of a context that does not end.
+func TestDeadlineThatEndsNothing(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	c.GetOrCreateContext(dated{context.Background()}, "k", func(ctx context.Context, _ string) (int, error) {
+		if at, ok := ctx.Deadline(); ok {
+			t.Errorf("the create function has the deadline %v", at)
+		}
+		return 1, nil
+	})
+}
+
 // A context that has ended gets a value that is there, and creates none.
 func TestContextHasEnded(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())

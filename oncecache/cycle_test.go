@@ -352,6 +352,42 @@ func TestCycleThatIsOver(t *testing.T) {
 	}
 }
 
+// Nor does who has left, because its context has ended, whether it waited for a creation or for its turn.
+func TestNoCycleOfWhoHasLeft(t *testing.T) {
+	for _, turn := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newAlone()
+			asks, end := make(chan struct{}), make(chan struct{})
+			asked := startCall(func() (int, error) {
+				return c.GetOrCreateContext(t.Context(), "k", func(ctx context.Context, _ string) (int, error) {
+					<-asks
+					return c.Wait(ctx, "other")
+				})
+			})
+			synctest.Wait()
+			if turn {
+				c.Delete("k")
+			}
+			waits := startCall(func() (int, error) {
+				return c.GetOrCreateContext(t.Context(), "other", func(ctx context.Context, _ string) (int, error) {
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					if _, err := c.GetOrCreateContext(short, "k", makes(3)); err != context.DeadlineExceeded {
+						t.Errorf("for its turn: %t: %v", turn, err)
+					}
+					<-end
+					return 2, nil
+				})
+			})
+			time.Sleep(time.Minute)
+			close(asks)
+			time.Sleep(time.Minute)
+			close(end)
+			wantAll(t, []*call{asked, waits}, result{value: 2})
+		})
+	}
+}
+
 // A creation that waits for two others is no cycle for who waits for it.
 func TestNoCycleBehindTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

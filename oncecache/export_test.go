@@ -93,6 +93,9 @@ func Places[K comparable, V any](c *Cache[K, V]) (n int) {
 type Mark = mark
 
 func (m *mark) Touch()             { m.touch() }
+func (m *mark) Renews() bool       { _, renew := m.touch(); return renew }
+func (m *mark) MakeDue()           { m.bits.Or(due) }
+func (m *mark) Doom(leased bool)   { m.doom(func() bool { return leased }, usedForBoth, 0) }
 func (m *mark) Held()              { m.held() }
 func (m *mark) AskedBySieve() bool { return m.asked(usedForSieve) }
 func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }

@@ -549,6 +549,28 @@ func TestLifetimesHaveOneTimer(t *testing.T) {
 	})
 }
 
+// A timer that is not needed any more is not kept until it would have fired.
+func TestTimersAreStoppedInMemory(t *testing.T) {
+	c := oncecache.MustNew(config{TTL: 24 * time.Hour})
+	heap := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return s.HeapObjects
+	}
+	for before, round := uint64(0), 0; round < 2; round++ { // the first makes what stays
+		before = heap()
+		for range 10_000 {
+			c.Set("k", 1)
+			c.Delete("k")
+		}
+		if more := int64(heap() - before); round > 0 && more > 5000 {
+			t.Errorf("%d objects are left of 10,000 values that were deleted", more)
+		}
+	}
+	runtime.KeepAlive(c)
+}
+
 // Settings of TTL that make no sense are refused.
 func TestNewRefusesJitter(t *testing.T) {
 	ttl := func(string, int) time.Duration { return 1 }

@@ -19,6 +19,12 @@ func TestProtocolsOfTurns(t *testing.T) {
 	type threads = []func(*alone)
 	var none threads
 	there := []func(*alone){(*alone).holds}
+	sets := func(v int) func(*alone) {
+		return func(a *alone) {
+			a.there.Add(1)
+			a.c.Set(1, v)
+		}
+	}
 	for _, tt := range []struct {
 		name    string
 		first   []func(*alone)
@@ -29,6 +35,8 @@ func TestProtocolsOfTurns(t *testing.T) {
 		{"Delete ∥ Acquire ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds, (*alone).holds}, twice},
 		{"Delete ∥ Acquire ∥ Delete", there, threads{(*alone).deletes, (*alone).holds, (*alone).deletes}, twice},
 		{"Discard ∥ Discard", there, threads{(*alone).discards, (*alone).discards}, everything},
+		{"Set ∥ Set", there, threads{sets(2), sets(3)}, everything},
+		{"Delete ∥ Set", there, threads{(*alone).deletes, sets(2)}, everything},
 		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}, twice},
 		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}, twice},
 		{"Delete ∥ GetOrCreateMany", there, threads{(*alone).deletes, (*alone).many}, everything},
@@ -49,6 +57,9 @@ func TestProtocolsOfTurns(t *testing.T) {
 					m.Go(func() { f(a) })
 				}
 				m.Final(func() {
+					if _, ok := a.c.Get(1); ok {
+						a.keepsItsTurn()
+					}
 					if err := a.c.Close(context.Background()); err != nil || a.there.Load() != 0 {
 						m.Failf("closed with %v, %d are left", err, a.there.Load())
 					}
@@ -83,6 +94,47 @@ func TestProtocolsOfTurnsThatEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A creation that waits for its turn looks for functions that begin or end at the same moment.
+func TestProtocolsOfTurnsBesideFunctions(t *testing.T) {
+	fresh := func() *oncecache.Cache[int, int] {
+		return oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+	}
+	waits := func(m *mc.M, c *oncecache.Cache[int, int]) {
+		if _, err := c.GetOrCreate(1, func() (int, error) { return 3, nil }); err != nil {
+			m.Failf("%v", err)
+		}
+	}
+	t.Run("one begins", func(t *testing.T) {
+		mc.Check(t, twice.of("CloseBeforeCreate: Refresh ∥ Delete, then GetOrCreate"), func(m *mc.M) {
+			c := fresh()
+			c.Set(1, 1)
+			ctx, end := atomics.WithCancel(context.Background())
+			m.Go(func() {
+				defer end()
+				c.Refresh(ctx, 1, anew(makesTwo))
+			})
+			m.Go(func() {
+				c.Delete(1)
+				waits(m, c)
+			})
+		})
+	})
+	t.Run("one ends", func(t *testing.T) {
+		mc.Check(t, twice.of("CloseBeforeCreate: create, which waits for GetOrCreate to begin ∥ Delete ∥ GetOrCreate"), func(m *mc.M) {
+			c := fresh()
+			begun := atomics.MakeEvent()
+			m.Go(func() {
+				c.GetOrCreateContext(context.Background(), 1, func(context.Context, int) (int, error) { begun.Wait(); return 1, nil })
+			})
+			m.Go(func() { c.Delete(1) })
+			m.Go(func() {
+				begun.Fire()
+				waits(m, c)
+			})
+		})
+	})
 }
 
 // A function that asks for its own key is told so, whoever takes that from it at
@@ -139,6 +191,22 @@ func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {
 		m.Final(func() {
 			if err := c.Close(context.Background()); err != nil || oncecache.Claims(c) != 0 {
 				m.Failf("closed with %v, %d claims are left", err, oncecache.Claims(c))
+			}
+		})
+	})
+}
+
+// Of two calls of Refresh that begin at once, one joins the other, and leaves nothing of its own.
+func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: Refresh ∥ Refresh, then Delete"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		for range 2 {
+			m.Go(func() { c.Refresh(context.Background(), 1, anew(makesTwo)) })
+		}
+		m.Final(func() {
+			if c.Delete(1); oncecache.Claims(c) != 0 {
+				m.Failf("%d claims are left of nothing", oncecache.Claims(c))
 			}
 		})
 	})
@@ -204,6 +272,19 @@ func (a *alone) many() {
 	})
 	if err != nil {
 		a.m.Failf("%v", err)
+	}
+}
+
+// keepsItsTurn looks at whether the value that is there counts in its key's claim, and nothing else does.
+func (a *alone) keepsItsTurn() {
+	l, _ := a.c.Acquire(context.Background(), 1, a.make)
+	a.deletes()
+	if oncecache.Claims(a.c) != 1 {
+		a.m.Failf("the key of a value that is leased is free")
+	}
+	l.Release()
+	if oncecache.Claims(a.c) != 0 {
+		a.m.Failf("nothing is left of a key that is not free")
 	}
 }
 

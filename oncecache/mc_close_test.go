@@ -305,6 +305,22 @@ func TestProtocolsOfRemovals(t *testing.T) {
 	}
 }
 
+// The value that replaces another may leave while the cache asks whether it is the same.
+func TestProtocolsOfValuesThatMayRecur(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Close, values refer to something: Set ∥ Delete"}, func(m *mc.M) {
+		var closed atomics.Int32
+		c := oncecache.MustNew(oncecache.Config[int, *int]{Close: func(int, *int) error { closed.Add(1); return nil }})
+		c.Set(1, new(int))
+		m.Go(func() { c.Set(1, new(int)) })
+		m.Go(func() { c.Delete(1) })
+		m.Final(func() {
+			if err := c.Close(context.Background()); err != nil || closed.Load() != 2 {
+				m.Failf("closed %d, %v", closed.Load(), err)
+			}
+		})
+	})
+}
+
 // What a cache keeps of all keys together: calls for different keys meet there.
 
 // A create function that still runs when Delete and Close have returned is

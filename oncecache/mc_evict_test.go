@@ -341,6 +341,40 @@ func TestProtocolsOfMarks(t *testing.T) {
 	}
 }
 
+// One use starts the renewal of a value that is due, whatever else happens to its mark.
+func TestProtocolsOfDueMarks(t *testing.T) {
+	type mark = oncecache.Mark
+	for name, tt := range map[string]struct {
+		before, other func(*mark)
+	}{
+		"the end of a lease":               {nil, (*mark).Held},
+		"an eviction":                      {nil, func(m *mark) { m.Doom(false) }},
+		"an eviction that finds a lease":   {nil, func(m *mark) { m.Doom(true) }},
+		"an eviction that finds it in use": {(*mark).Touch, func(m *mark) { m.Doom(false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "it is due, a hit ∥ " + name + "; then a hit"}, func(m *mc.M) {
+				var of mark
+				if tt.before != nil {
+					tt.before(&of)
+				}
+				of.MakeDue()
+				m.Go(func() {
+					if !of.Renews() {
+						m.Failf("no renewal")
+					}
+				})
+				m.Go(func() { tt.other(&of) })
+				m.Final(func() {
+					if of.Renews() {
+						m.Failf("a second renewal")
+					}
+				})
+			})
+		})
+	}
+}
+
 // Leases are seen wherever they are counted: what somebody holds does not make room.
 func TestProtocolsOfHeldEntries(t *testing.T) {
 	type cache = *oncecache.Cache[int, int]

@@ -308,3 +308,29 @@ func TestProtocolsOfRenew(t *testing.T) {
 		s.explore(t, twice)
 	}
 }
+
+// A use is noted, though the value becomes due, or new, at the same moment: so it is not idle.
+func TestProtocolsOfUsesNoted(t *testing.T) {
+	for name, does := range map[string]func(*oncecache.Cache[int, int]){
+		"it becomes due":        func(c *oncecache.Cache[int, int]) { oncecache.MakeDue(c, 1) },
+		"Set of the very value": func(c *oncecache.Cache[int, int]) { c.Set(1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("Get ∥ "+name+", then a sweep"), func(m *mc.M) {
+				config := endless
+				config.RenewAhead = time.Hour
+				config.Renew = func(context.Context, int, int) (int, error) { return 0, oncecache.ErrNotModified }
+				config.Close = func(int, int) error { return nil }
+				c := oncecache.MustNew(config)
+				c.Set(1, 1) // which is no use
+				m.Go(func() { c.Get(1) })
+				m.Go(func() { does(c) })
+				m.Final(func() {
+					if oncecache.SweepIdle(c); c.Len() != 1 {
+						m.Failf("the value was used, and is removed")
+					}
+				})
+			})
+		})
+	}
+}

@@ -27,6 +27,9 @@ func TestProtocolsOfRefresh(t *testing.T) {
 			if got, err := e.c.Refresh(context.Background(), 1, anew(e.make(v))); err != nil || e.made[v] && got != v {
 				e.m.Failf("%d, %v of a Refresh that has made %d", got, err, v)
 			}
+			if got, _ := e.c.Get(1); got == 1 {
+				e.m.Failf("the old value is there after a Refresh has returned another")
+			}
 		}
 	}
 	for _, s := range []scene{
@@ -69,6 +72,9 @@ func TestProtocolsOfRefresh(t *testing.T) {
 	} {
 		s.run(t)
 	}
+	scene{"two refresh, Delete", oncecache.Config[int, int]{}, there, []func(*estate){
+		refresh(2), refresh(3), func(e *estate) { e.c.Delete(1) },
+	}, nil}.explore(t, twice)
 	scene{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil}.explore(t, twice)
 }
 
@@ -160,6 +166,29 @@ func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Refresh that fails ends no other: the next one of the key is shared like the first.
+func TestProtocolsOfRefreshesThatFail(t *testing.T) {
+	mc.Check(t, extent(3).of("Refresh, which fails, Refresh ∥ Refresh"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{})
+		c.Set(1, 1)
+		var running atomics.Int32
+		refresh := func(v int, fails error) {
+			got, err := c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				if running.Add(1) != 1 {
+					m.Failf("two functions of one key run")
+				}
+				defer running.Add(-1)
+				return v, fails
+			})
+			if err != nil && err != errRefused || err == nil && got != 2 && got != 3 {
+				m.Failf("%d, %v", got, err)
+			}
+		}
+		m.Go(func() { refresh(0, errRefused); refresh(2, nil) })
+		m.Go(func() { refresh(3, nil) })
+	})
 }
 
 // What a renewal makes after its time is nobody's, whoever makes another value

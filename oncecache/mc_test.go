@@ -132,12 +132,17 @@ func TestReport_CacheMakesOneEngine(t *testing.T) {
 	mc.Check(t, modules, oneEngine(func() *oncecache.Cache[string, *int] { return new(oncecache.Cache[string, *int]) }))
 }
 
-// Whoever looks at a cache that is about to be used for the first time, or to be
-// refreshed for the first time, sees what was there before, or what comes.
+// Whoever looks at a cache that is about to be used or refreshed for the first time, sees what was there before, or what comes.
 func TestLooksBeforeAll(t *testing.T) {
 	type cache = *oncecache.Cache[int, int]
 	flights := func(c cache) (n int) {
 		for range c.InFlight() {
+			n++
+		}
+		return n
+	}
+	known := func(c cache) (n int) {
+		if _, ok := c.Info(1); ok {
 			n++
 		}
 		return n
@@ -152,6 +157,10 @@ func TestLooksBeforeAll(t *testing.T) {
 		"Set and InFlight":     {nil, func(c cache) { c.Set(1, 1) }, flights, 0},
 		"Refresh and Len":      {func(c cache) { c.Set(1, 1) }, refresh, cache.Len, 2}, // one begins
 		"Refresh and InFlight": {func(c cache) { c.Set(1, 1) }, refresh, flights, 1},
+		"Set and Info":         {nil, func(c cache) { c.Set(1, 1) }, known, 1},
+		"Refresh, which fails, and Info": {func(c cache) { c.Set(1, 1) }, func(c cache) {
+			_, _ = c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return failing() }))
+		}, known, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name + ", the first"}, func(m *mc.M) {

@@ -1353,11 +1353,51 @@ func TestDueBesideARefreshThatFails(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		wantGet(t, c, "k", 1)
 		synctest.Wait()
-		if wantGet(t, c, "k", 2); calls != 1 {
-			t.Errorf("renewed %d times", calls)
+		if wantGet(t, c, "k", 2); calls != 1 || c.Stats().Renewals != 1 {
+			t.Errorf("renewed %d times, counted %d", calls, c.Stats().Renewals)
 		}
 		c.Close(t.Context())
 	})
+}
+
+// A renewal is counted when it begins. If it fails, the pause until the next begins when it ends.
+func TestPauseAfterALongRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *oncecache.Cache[string, int]
+		calls := uint64(0)
+		c = oncecache.MustNew(renewing(func(context.Context, string, int) (int, error) {
+			if calls++; c.Stats().Renewals != calls {
+				t.Errorf("%d renewals are counted in call %d", c.Stats().Renewals, calls)
+			}
+			time.Sleep(5 * time.Second)
+			return failing()
+		}))
+		c.Set("k", 1)
+		time.Sleep(40 * time.Second)
+		for _, tt := range []struct {
+			after time.Duration
+			calls uint64
+		}{{0, 1}, {6 * time.Second, 1}, {2 * time.Second, 2}} { // it fails after five seconds, and the pause is 2.5
+			time.Sleep(tt.after)
+			synctest.Wait()
+			wantGet(t, c, "k", 1)
+			if synctest.Wait(); calls != tt.calls {
+				t.Errorf("%d calls of Renew, want %d", calls, tt.calls)
+			}
+		}
+		c.Close(t.Context())
+	})
+}
+
+// Beside Renew, Create makes what is absent, with the context of the call.
+func TestCreateBesideRenewHasTheContext(t *testing.T) {
+	settings := renewing(func(context.Context, string, int) (int, error) { return failing() })
+	settings.Create = func(ctx context.Context, _ string) (int, error) { return ctx.Value(t).(int), nil }
+	c := oncecache.MustNew(settings)
+	if v, err := c.Refresh(context.WithValue(t.Context(), t, 7), "k", nil); v != 7 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+	c.Close(t.Context())
 }
 
 // made is a value that knows when it was made.

@@ -195,6 +195,7 @@ func TestJoinedAreCounted(t *testing.T) {
 				waiters = append(waiters, startCall(func() (int, error) { return w.ask(t.Context(), c, "k", makes(2)) }))
 			}
 		}
+		waiters = append(waiters, startCall(func() (int, error) { return c.Wait(t.Context(), "k") }))
 		c.Get("k") // which does not wait
 		synctest.Wait()
 		if got, want := c.Stats(), uint64(len(waiters)); got.Joined != want || got.Misses != want+2 || got.Hits != 0 {
@@ -236,6 +237,33 @@ func TestStressJoinedAreCounted(t *testing.T) {
 	all.Wait()
 	if got := c.Stats(); got.Joined != rounds*(callers-1) || got.Misses != rounds*callers || got.Hits != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Functions that end, and values that expire, at the same moment are counted, each once.
+func TestStressEndingsAreCounted(t *testing.T) {
+	const callers, rounds = 4, 2000
+	c := oncecache.MustNew(oncecache.Config[int, int]{})
+	brief := oncecache.MustNew(oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return 0 }})
+	for k := range callers {
+		c.Set(k, 1)
+	}
+	together(callers, func(k int) {
+		for range rounds {
+			c.GetOrCreate(-1-k, func() (int, error) { return 0, errRefused })
+			c.Refresh(context.Background(), k, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
+			func() {
+				defer func() { _ = recover() }()
+				c.GetOrCreate(-1-k, func() (int, error) { panic("refused") })
+			}()
+			brief.Set(k, 1)
+		}
+	})
+	if got := c.Stats(); got.Failed != callers*rounds || got.Created != callers*rounds || got.Panicked != callers*rounds {
+		t.Errorf("%+v, want %d each", got, callers*rounds)
+	}
+	if got := brief.Stats(); got.Expired != callers*rounds {
+		t.Errorf("%d expired, want %d", got.Expired, callers*rounds)
 	}
 }
 
