@@ -284,7 +284,7 @@ func (a *alone) keepsItsTurn() {
 	}
 	l.Release()
 	if oncecache.Claims(a.c) != 0 {
-		a.m.Failf("nothing is left of a key that is not free")
+		a.m.Failf("a claim is left of a key that is free")
 	}
 }
 
