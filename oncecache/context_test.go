@@ -150,12 +150,12 @@ func TestT15_CreateContext(t *testing.T) {
 	})
 }
 
-// dated is a context with a deadline that does not end.
+// dated is a context that has a deadline and never ends.
 type dated struct{ context.Context }
 
 func (dated) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// Nor has it the deadline of a context that does not end.
+// Nor does it get the deadline of a context that never ends.
 func TestDeadlineThatEndsNothing(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	c.GetOrCreateContext(dated{context.Background()}, "k", func(ctx context.Context, _ string) (int, error) {

@@ -352,7 +352,7 @@ func TestCycleThatIsOver(t *testing.T) {
 	}
 }
 
-// Nor does who has left, because its context has ended, whether it waited for a creation or for its turn.
+// Nor does a caller that has left because its context has ended, whether it waited for a creation or for its turn.
 func TestNoCycleOfWhoHasLeft(t *testing.T) {
 	for _, turn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

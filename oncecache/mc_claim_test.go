@@ -206,7 +206,7 @@ func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
 		}
 		m.Final(func() {
 			if c.Delete(1); oncecache.Claims(c) != 0 {
-				m.Failf("%d claims are left of nothing", oncecache.Claims(c))
+				m.Failf("%d claims are left of a key without a value", oncecache.Claims(c))
 			}
 		})
 	})
