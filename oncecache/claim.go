@@ -3,7 +3,6 @@ package oncecache
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -17,20 +16,17 @@ type claim struct {
 	// count is gone when nothing is left: then the key's place is free, or about to be.
 	count atomics.Int64
 
-	// running is the flight of a function that runs and is counted, by CAS from nil and back.
-	// If there are several, the others are hidden, and the backlog has them.
-	running atomics.Pointer[flight]
-
-	free atomics.Waker // of calls that wait, by the one that makes count gone, or Close
+	// free wakes the calls that wait: by the one that makes count gone, that gives the key a value or
+	// hides a function, and by Close.
+	free atomics.Waker
 }
 
 const gone = -1
 
-// newClaim returns the claim of a value, or of the creation f, whose key has nothing left.
-func newClaim(f *flight) *claim {
+// newClaim returns the claim of a value or a creation, whose key has nothing else left.
+func newClaim() *claim {
 	c := new(claim)
 	c.count.Store(1)
-	c.running.Store(f)
 	return c
 }
 
@@ -75,7 +71,7 @@ func (r *root[K, V]) claimFor(e *entry[K, V]) (c *claim, ok bool) {
 		c = e.state.Load().claim()
 	}
 	if c == nil { // nothing, or a kept error
-		return newClaim(nil), true
+		return newClaim(), true
 	}
 	return c, c.join()
 }
@@ -101,11 +97,7 @@ func (r *root[K, V]) awaitFree(e *entry[K, V], c *claim, who *caller) error {
 	if part := who.part; part != nil && part.claim == c {
 		return errRecursion
 	}
-	functions := r.backlog.flights(c)
-	if f := c.running.Load(); f != nil && !slices.Contains(functions, f) {
-		functions = append(functions, f) // it is about to be hidden
-	}
-	for _, f := range functions {
+	for _, f := range r.backlog.flights(c) { // one that is about to be hidden wakes this call then
 		if f.runsHere() {
 			return errRecursion
 		}

@@ -228,7 +228,7 @@ func (r *root[K, V]) createOrJoin(at table.Hashed[K], create func() (V, error)) 
 	made.state.flight = &made.flight
 	made.flight.by, made.flight.since = goid.Token(), r.now()
 	if r.config.CloseBeforeCreate {
-		made.flight.claim = newClaim(&made.flight)
+		made.flight.claim = newClaim()
 	}
 	e, mine := r.begin(at, &entry[K, V]{key: at.Key}, &made.state)
 	if mine {
@@ -266,7 +266,7 @@ func (r *root[K, V]) newFlight(ctx context.Context, e *entry[K, V], counts parti
 func (r *root[K, V]) createContext(ctx context.Context, at table.Hashed[K], create createFunc[K, V], who *caller) (*entry[K, V], *atomics.Int64, error) {
 	n, own := r.newFlight(ctx, &entry[K, V]{key: at.Key}, who.counts)
 	if r.config.CloseBeforeCreate {
-		n.state.flight.claim = newClaim(n.state.flight)
+		n.state.flight.claim = newClaim()
 	}
 	if who.ctx == nil {
 		n.state.flight.by = goid.Token()
@@ -428,9 +428,6 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 	f := s.flight
 	if n.stop != nil {
 		n.stop()
-	}
-	if f.claim != nil {
-		f.claim.running.CompareAndSwap(f, nil)
 	}
 	if how.err == nil && how.weight == tooHeavy {
 		n.refuseHeavy()
@@ -633,6 +630,9 @@ func (r *root[K, V]) hide(e *entry[K, V], s, now *state[K, V]) bool {
 	}
 	r.land(s.flight)
 	r.accounting.finish(oneCreating)
+	if s.flight.claim != nil {
+		s.flight.claim.free.Wake() // so that the function, if it waits for its own key, finds itself
+	}
 	return true
 }
 

@@ -238,7 +238,7 @@ func (m *many[K, V]) enter(b *batch[K, V], at table.Hashed[K]) (e *entry[K, V], 
 	f := &all.flight
 	all.state.flight, f.function, f.since = f, &b.function, r.now()
 	if r.config.CloseBeforeCreate {
-		f.claim = newClaim(f)
+		f.claim = newClaim()
 	}
 	if m.ctx.Done() == nil {
 		f.by = goid.Token()

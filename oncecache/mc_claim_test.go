@@ -196,6 +196,39 @@ func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {
 	})
 }
 
+// The function of a Refresh that asks for its own key is told so, though another, which Set has overtaken,
+// runs as long, and Delete has not yet noted the one that asks.
+func TestProtocolsOfTurnsBesideAnOvertakenFunction(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: Refresh, which sets its key ∥ Refresh, which asks for its key ∥ Delete"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		overtaken, deleted := atomics.MakeEvent(), atomics.MakeEvent()
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				c.Set(1, 2)
+				overtaken.Fire()
+				deleted.Wait()
+				return 3, nil
+			})
+		})
+		m.Go(func() {
+			overtaken.Wait()
+			c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) {
+				v, err := c.GetOrCreate(1, func() (int, error) { return 4, nil })
+				if v != 2 && !errors.As(err, new(*oncecache.CycleError)) {
+					m.Failf("%d, %v", v, err)
+				}
+				return 5, nil
+			}))
+		})
+		m.Go(func() {
+			overtaken.Wait()
+			c.Delete(1)
+			deleted.Fire()
+		})
+	})
+}
+
 // Of two calls of Refresh that begin at once, one joins the other, and leaves nothing of its own.
 func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
 	mc.Check(t, twice.of("CloseBeforeCreate: Refresh ∥ Refresh, then Delete"), func(m *mc.M) {

@@ -121,9 +121,6 @@ func (r *root[K, V]) beginRefresh(n *creation[K, V], at table.Hashed[K], e *entr
 	case r.entries.Load(at) != e || e.mark.isOver():
 		n.settle(&result{err: errAgain})
 	default:
-		if f.claim != nil {
-			f.claim.running.CompareAndSwap(nil, f)
-		}
 		return n.entry, true
 	}
 	return nil, false
