@@ -14,12 +14,13 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // After runs the child, with env added to the environment, until it has printed n
 // lines. Then it calls before, which may be nil, kills the child, and returns all
 // whole lines that it has printed: n or more. The test fails if the child ends by
-// itself.
+// itself, or prints too little before the test's time is up: it does not outlive the test.
 func After(t *testing.T, n int, before func(), env ...string) (lines []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -35,6 +36,9 @@ func After(t *testing.T, n int, before func(), env ...string) (lines []string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if end, ok := t.Deadline(); ok {
+		defer time.AfterFunc(time.Until(end)-time.Second, func() { cmd.Process.Kill() }).Stop()
 	}
 	for r := bufio.NewReader(out); ; {
 		if len(lines) == n {
@@ -52,6 +56,9 @@ func After(t *testing.T, n int, before func(), env ...string) (lines []string) {
 	cmd.Wait()
 	if cmd.ProcessState.Exited() {
 		t.Fatalf("the child has ended by itself: %v", cmd.ProcessState)
+	}
+	if len(lines) < n {
+		t.Fatalf("the child has printed %d lines of %d in the test's time", len(lines), n)
 	}
 	return lines
 }
