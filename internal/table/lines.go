@@ -179,7 +179,7 @@ func find[K comparable, E any](root *bucket[E], k Hashed[K]) (b *bucket[E], i in
 	for b = root; b != nil; b = b.next.Load() {
 		for s := b.load().having(tag(k.Hash)); s != 0; s = s.rest() {
 			i = s.first()
-			if e = b.slots[i].Load(); e != nil && *keyOf[K](e) == k.Key {
+			if e = b.slots[i].Load(); *keyOf[K](e) == k.Key { // never nil while the chain is locked
 				return b, i, e
 			}
 		}
