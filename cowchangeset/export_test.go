@@ -65,6 +65,12 @@ func (c *Changeset[E]) Fired() bool {
 // it has been woken.
 func (c *Changeset[E]) Sleep() (woken func() bool) { return c.log.watch.Event().Fired }
 
+// Cut cuts, as Follow does, and Grown takes the next step of a Follow that has seen all that is in the cut: it asks
+// whether there is more.
+func (c *Changeset[E]) Cut() *cut[E] { return c.log.cut() }
+
+func (c *Changeset[E]) Grown(m *cut[E]) bool { return c.log.grown(m) }
+
 // WakeSlowly takes the first step of who wakes Follows: it fires what they have
 // slept on, and leaves it there.
 func (c *Changeset[E]) WakeSlowly() { c.log.watch.Event().TryFire() }

@@ -18,7 +18,7 @@ import (
 // changeset when its reserved slots are counted.
 func (t *Tracker[E]) Flush(ctx context.Context) error {
 	needContext(ctx, "Tracker.Flush")
-	if t.storage == nil || t.first.Load() == nil {
+	if t.storage == nil {
 		return nil
 	}
 	var failed error

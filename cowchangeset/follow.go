@@ -19,17 +19,17 @@ func (c *Changeset[E]) Follow(ctx context.Context, from uint64) iter.Seq2[uint64
 	needContext(ctx, "Changeset.Follow")
 	return func(yield func(uint64, E) bool) {
 		fresh := func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) }
-		p, more := c.log.start(), true
-		for ctx.Err() == nil {
+		for p := c.log.start(); ctx.Err() == nil; {
 			m := c.log.cut() // LP(Follow)
 			if m.unloaded() {
 				c.loop(ctx, m, fresh)
 				return
 			}
-			p, more = p.walk(m.n, fresh)
+			next, more := p.walk(m.n, fresh)
 			if !more || m.final {
 				return
 			}
+			p = next
 			e := c.log.watch.Event() // the entry or seal that fires it may be in m already
 			if !c.log.grown(m) && e.WaitContext(ctx) != nil {
 				return

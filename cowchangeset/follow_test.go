@@ -158,6 +158,24 @@ func TestFollowBehindAStalledWriter(t *testing.T) {
 	})
 }
 
+// What a Follow has seen does not wake it, nor does a batch that is not there yet; what comes behind that does.
+func TestFollowBehindAStalledBatch(t *testing.T) {
+	c := start(t, new(cowchangeset.Tracker[int]))
+	for i := range 3 {
+		c.Record(i)
+	}
+	cut := c.Cut()
+	batch, _ := c.Reserve(4, 5)
+	batch.Announce()
+	if c.Grown(cut) {
+		t.Error("nothing new is there")
+	}
+	c.Record(6)
+	if !c.Grown(cut) {
+		t.Error("an entry is not seen")
+	}
+}
+
 // Follows see what a trail has in the end, and in its order, whoever starts, records
 // and prunes meanwhile.
 func TestStressTrackerFollow(t *testing.T) {

@@ -325,7 +325,7 @@ type cut[E any] struct {
 }
 
 // unloaded reports whether the entries are in the store only.
-func (m *cut[E]) unloaded() bool { return m.final && m.live > 0 && m.chunk == nil }
+func (m *cut[E]) unloaded() bool { return m.live > 0 && m.chunk == nil }
 
 // cut returns a cut of all slots reserved so far, decided. Once the log is
 // sealed, that is the final cut, the same for all, and the seal is finished.

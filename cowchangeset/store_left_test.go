@@ -316,7 +316,7 @@ func TestEntriesLeftOutWrongly(t *testing.T) {
 		"not finished":     func(s *cowchangeset.Saved[string]) { s.Aborted = false },
 		"entries as well":  func(s *cowchangeset.Saved[string]) { s.Entries = []cowchangeset.Entry[string]{{}} },
 		"too many":         func(s *cowchangeset.Saved[string]) { s.Manifest.Len = 7 },
-		"beyond all bound": func(s *cowchangeset.Saved[string]) { s.Manifest.Last = 1 << 63 },
+		"beyond all bound": func(s *cowchangeset.Saved[string]) { s.Manifest.Last = 1 << 62 },
 	} {
 		l := newLazy()
 		change(&l.saved[1])

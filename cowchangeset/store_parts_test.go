@@ -152,6 +152,33 @@ func TestClaimIsBounded(t *testing.T) {
 	})
 }
 
+// late is a store whose Claim returns what it says when its time is up.
+type late struct {
+	*memory
+	says func(ctx context.Context) error
+}
+
+func (l late) Claim(ctx context.Context) error { <-ctx.Done(); return l.says(ctx) }
+func (late) Release()                          {}
+
+// A Claim that is late counts, and an error that says that it was late stays as it is.
+func TestClaimIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for what, want := range map[string]error{"claimed": nil, "says so": errClaimed} {
+			store := late{newMemory(), func(ctx context.Context) error {
+				if want == nil {
+					return nil
+				}
+				return errors.Join(want, context.Cause(ctx))
+			}}
+			_, err := cowchangeset.New(cowchangeset.Config[int]{Store: store})
+			if !errors.Is(err, want) || want != nil && !errors.Is(err, cowchangeset.ErrStoreTimeout) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
 // picky is a store that keeps no negative numbers. Like a store that encodes what
 // it keeps, it cannot append them either.
 type picky struct{ *memory }

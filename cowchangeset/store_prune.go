@@ -22,15 +22,15 @@ func (t *Tracker[E]) Prune(keep int) int {
 	}
 	for {
 		first := t.first.Load()
-		last := t.latest()
-		if first == nil || last == nil {
+		if first == nil {
 			return 0
 		}
+		last := t.latest()
 		c := first
 		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
 			c = c.next.Load()
 		}
-		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
+		if last.ordinal-c.ordinal >= uint64(keep) && !c.stored() {
 			c.flusher.request() // or every Prune would stop here
 		}
 		if c == first {

@@ -237,6 +237,18 @@ func TestResumeAfterPrune(t *testing.T) {
 	})
 }
 
+// A store that has never forgotten anything is told of the first changeset that is, after Resume too.
+func TestResumeBeforePrune(t *testing.T) {
+	_, store := oblivious(t, 3, cowchangeset.Config[int]{})
+	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{PruneUnapplied: true, Store: store})
+	if err != nil || tracker.Prune(2) != 1 {
+		t.Fatal(err)
+	}
+	if err := tracker.Flush(t.Context()); err != nil || !slices.Equal(store.ids(), []string{"2", "3"}) {
+		t.Error(err, store.ids())
+	}
+}
+
 // A forgotten changeset can still be applied, by its holder.
 func TestPrunedIsApplied(t *testing.T) {
 	tracker, store := forgetting(cowchangeset.Config[int]{})

@@ -31,7 +31,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	}()
 	var last *Changeset[E]
 	for saved, err := range loader.Load(ctx) {
-		if err == nil && ctx.Err() != nil {
+		if err == nil {
 			err = context.Cause(ctx)
 		}
 		if err == nil {
@@ -121,7 +121,6 @@ func (c *Changeset[E]) leave(saved Saved[E]) error {
 	case m.Last >= maxSeq || uint64(m.Len) > m.Last+1:
 		return fmt.Errorf("it cannot have %d entries up to seq %d", m.Len, m.Last)
 	}
-	c.log.reserved.Store(m.Last + 1 | sealed)
 	c.log.decided.Store(&cut[E]{n: m.Last + 1, live: m.Len, final: true})
 	return nil
 }
@@ -185,9 +184,7 @@ func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
 	c.slots[i-c.base].state.Store(killed | (n-i)<<spanShift)
 	if n-i > uint64(len(c.slots)) { // so that n is beyond c
-		next := c.after(n)
-		c.next.Store(next)
-		c = next
+		c.next.Store(c.after(n))
 	}
 	return c
 }

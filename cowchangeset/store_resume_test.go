@@ -318,6 +318,18 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
+// What was aborted was sealed, too.
+func TestResumeAborted(t *testing.T) {
+	l := liar{memory: newMemory(), all: []saved{{Header: cowchangeset.Header{ID: "a", Ordinal: 1}, Aborted: true}}}
+	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, open := tracker.Current(); open || !c.IsSealed() {
+		t.Error("it is open")
+	}
+}
+
 // What was applied was sealed, whatever else the store has of it.
 func TestResumeApplied(t *testing.T) {
 	for _, applied := range []uint64{1, cowchangeset.AllApplied} {

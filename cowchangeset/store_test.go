@@ -583,9 +583,46 @@ func TestBoundsOfAsync(t *testing.T) {
 			t.Errorf("%+v: %v", config, err)
 		}
 	}
-	tracker, _ := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: -1, StoreTimeout: -1})
-	tracker.Start(t.Context())
-	tracker.Record(1)
+	synctest.Test(t, func(t *testing.T) { // a store that hangs holds up nobody where there is no bound
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: -1, StoreTimeout: -1})
+		c, _ := tracker.Start(t.Context())
+		hang := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-hang; return nil })
+		for i := range 10 {
+			if _, err := tracker.Record(i); err != nil || c.Durable() != 0 {
+				t.Error(err, c.Durable())
+			}
+		}
+		close(hang)
+		if err := tracker.Flush(t.Context()); err != nil || c.Durable() != 10 {
+			t.Error(err, c.Durable())
+		}
+	})
+}
+
+// A Record into a sealed changeset is refused for that, however far the store is behind.
+func TestSealedComesBeforeFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 1, RejectWhenFull: true, StoreTimeout: time.Nanosecond})
+		c, _ := tracker.Start(t.Context())
+		m.faults(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
+		c.Record(1)
+		if _, err := c.Record(2); err != cowchangeset.ErrBacklogFull {
+			t.Error(err)
+		}
+		_, err := c.Seal(t.Context())
+		if !errors.Is(err, cowchangeset.ErrStoreTimeout) {
+			t.Error(err)
+		}
+		if _, err := c.Record(2); err != cowchangeset.ErrSealed {
+			t.Error(err)
+		}
+		m.faults(nil)
+		time.Sleep(time.Second) // until the call that hangs has ended
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // failing returns a fault of one method.
@@ -936,6 +973,9 @@ func TestStoreErrorsNameTheMethod(t *testing.T) {
 			err = c.Apply(t.Context(), func(context.Context, final) error { return nil })
 		}
 		wantStoreError(t, err, method, errDisk)
+		if s := new(cowchangeset.StoreError); !errors.As(err, &s) || s.ChangesetID != c.ID() {
+			t.Errorf("%v, want an error of %q", err, c.ID())
+		}
 	}
 }
 
