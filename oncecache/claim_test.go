@@ -138,6 +138,26 @@ func TestCloseBeforeCreateWaitsForLeases(t *testing.T) {
 	}
 }
 
+// A value that takes the place of what is left of its key counts for Len.
+func TestLenOfAKeyThatIsNotFree(t *testing.T) {
+	for name, set := range map[string]func(c *oncecache.Cache[string, int]){
+		"Set":         func(c *oncecache.Cache[string, int]) { c.Set("k", 2) },
+		"SetIfAbsent": func(c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 2) },
+	} {
+		c := oncecache.MustNew(config{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
+		l, err := c.Acquire(t.Context(), "k", func(context.Context, string) (int, error) { return 1, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Delete("k")
+		before := c.Len()
+		if set(c); before != 0 || c.Len() != 1 {
+			t.Errorf("%s: Len is %d while the old value is leased, and then %d; want 0, and then 1", name, before, c.Len())
+		}
+		l.Release()
+	}
+}
+
 // Who waits for its turn leaves when its context ends, or when that takes too
 // long; Set ends the wait with its value; and other keys are free.
 func TestWaitForTheTurnEnds(t *testing.T) {
@@ -226,18 +246,24 @@ func TestTurnAfterAForgottenCreation(t *testing.T) {
 		"Delete":  func(p *port) { p.Delete("k") },
 		"timeout": func(*port) { time.Sleep(10 * time.Minute) },
 	} {
-		for _, end := range []func() (int, error){with(1), failing} {
+		for i, end := range []func() (int, error){with(1), failing, with(1), failing} {
 			for _, w := range ways {
 				synctest.Test(t, func(t *testing.T) {
-					p := newPort(config{CloseBeforeCreate: true, CreateTimeout: 10 * time.Minute})
+					p := newPort(config{CloseBeforeCreate: true, CreateTimeout: 10 * time.Minute, ErrorTTL: time.Duration(i) * time.Hour})
 					first := newPilot()
-					owner := ask(t.Context(), p.Cache, func(ctx context.Context, k string) (int, error) {
+					create := func(ctx context.Context, k string) (int, error) {
 						p.taken.Add(1)
 						v, err := first.create(ctx, k)
 						if err != nil {
 							p.taken.Add(-1)
 						}
 						return v, err
+					}
+					owner := startCall(func() (int, error) {
+						if i < 2 {
+							return p.GetOrCreateContext(t.Context(), "k", create)
+						}
+						return p.GetOrCreate("k", func() (int, error) { return create(t.Context(), "k") })
 					})
 					<-first.ctx
 					overtake(p)

@@ -250,17 +250,20 @@ func TestCyclesThatDropTheContext(t *testing.T) {
 	}
 }
 
+// calling has ways to call create functions, for b and maybe more.
+var calling = map[string]func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error){
+	"one": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+		c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) { return 0, create(ctx) })
+	},
+	"many": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+		c.GetOrCreateMany(ctx, []string{"b", "c"}, func(ctx context.Context, _ []string) (map[string]int, error) { return nil, create(ctx) })
+	},
+}
+
 // A function that calls another one waits for it, although Set or a timer has
 // ended what that creates.
 func TestCyclesThroughCalls(t *testing.T) {
-	for name, call := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error){
-		"one": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
-			c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) { return 0, create(ctx) })
-		},
-		"many": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
-			c.GetOrCreateMany(ctx, []string{"b", "c"}, func(ctx context.Context, _ []string) (map[string]int, error) { return nil, create(ctx) })
-		},
-	} {
+	for name, call := range calling {
 		synctest.Test(t, func(t *testing.T) {
 			var c oncecache.Cache[string, int]
 			begun := make(chan struct{})
@@ -283,6 +286,29 @@ func TestCyclesThroughCalls(t *testing.T) {
 			})
 			if c := new(oncecache.CycleError); !errors.As(err, &c) {
 				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// It does not when that has returned: who still has its context may wait for the caller.
+func TestNoCycleThroughCallsThatAreOver(t *testing.T) {
+	for name, call := range calling {
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			done := make(chan error, 1)
+			_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+				var kept context.Context
+				call(context.WithoutCancel(ctx), &c, func(ctx context.Context) error { kept = ctx; return nil })
+				go func() {
+					_, err := c.Wait(kept, "a")
+					done <- err
+				}()
+				synctest.Wait()
+				return 1, nil
+			})
+			if waits := <-done; err != nil || waits != nil {
+				t.Errorf("%s: %v; who waits gets %v", name, err, waits)
 			}
 		})
 	}
@@ -384,6 +410,40 @@ func TestNoCycleOfWhoHasLeft(t *testing.T) {
 			time.Sleep(time.Minute)
 			close(end)
 			wantAll(t, []*call{asked, waits}, result{value: 2})
+		})
+	}
+}
+
+// Nor does a function whose call has returned, or has left the creation that it began: who
+// goes on there may wait for it.
+func TestNoCycleOfWhoHasCalled(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			var asks *call
+			v, err := c.GetOrCreateContext(t.Context(), "outer", func(ctx context.Context, _ string) (int, error) {
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				if !leaves {
+					ctx = context.WithoutCancel(ctx)
+				}
+				c.GetOrCreateContext(ctx, "inner", func(ctx context.Context, _ string) (int, error) {
+					asks = startCall(func() (int, error) {
+						time.Sleep(time.Minute)
+						return c.Wait(context.WithoutCancel(ctx), "outer")
+					})
+					if leaves {
+						<-asks.done
+					}
+					return 1, nil
+				})
+				time.Sleep(time.Hour)
+				return 2, nil
+			})
+			if v != 2 || err != nil {
+				t.Errorf("%d, %v", v, err)
+			}
+			wantAll(t, []*call{asks}, result{value: 2})
 		})
 	}
 }

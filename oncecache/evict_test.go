@@ -1095,6 +1095,7 @@ func TestHeavyValuesEvictNothing(t *testing.T) {
 					}
 					synctest.Wait()
 					r.wantWeight(t, 10, "a", "b")
+					wantLen(t, r.Cache, 2)
 					r.want(t, removal{"k", 11, discarded, nil})
 					if w.name == "Refresh" { // of a value that is there
 						if v, err := w.ask(ctx, r.Cache, "b", makes(11)); v != 11 || err != nil {
@@ -1252,6 +1253,22 @@ func TestVeryValueHasBecomeHeavyAndIsAsNew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A value that expires while a Refresh makes one that is too heavy in its place, expires once.
+func TestExpiresBeforeAHeavyRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := weighing(oncecache.Config[string, int]{TTL: time.Minute}, 10)
+		r.Set("k", 1)
+		v, err := r.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
+			time.Sleep(time.Hour)
+			return 11, nil
+		}))
+		if got := r.Stats().Expired; v != 11 || err != nil || got != 1 {
+			t.Errorf("%d, %v; %d expired, want 1", v, err, got)
+		}
+		wantLen(t, r.Cache, 0)
+	})
 }
 
 // Callers with leases hold what is too heavy: it is closed after the last.

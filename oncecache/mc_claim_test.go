@@ -38,6 +38,8 @@ func TestProtocolsOfTurns(t *testing.T) {
 		{"Set ∥ Set", there, threads{sets(2), sets(3)}, everything},
 		{"Delete ∥ Set", there, threads{(*alone).deletes, sets(2)}, everything},
 		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}, twice},
+		{"GetOrCreate ∥ Delete in flight, then Acquire", none, threads{(*alone).plain, func(a *alone) { a.deletes(); a.holds() }}, everything},
+		{"GetOrCreate, which fails ∥ Set", none, threads{(*alone).fails, sets(2)}, everything},
 		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}, twice},
 		{"Delete ∥ GetOrCreateMany", there, threads{(*alone).deletes, (*alone).many}, everything},
 		{"Close ∥ Delete, then Acquire", there, threads{(*alone).shuts, func(a *alone) { a.deletes(); a.holds() }}, everything},
@@ -57,6 +59,13 @@ func TestProtocolsOfTurns(t *testing.T) {
 					m.Go(func() { f(a) })
 				}
 				m.Final(func() {
+					values := 0
+					for range a.c.All() {
+						values++
+					}
+					if creating, entries := oncecache.Creating(a.c); entries-creating != values {
+						m.Failf("%d entries, %d of them without a value, %d values", entries, creating, values)
+					}
 					if _, ok := a.c.Get(1); ok {
 						a.keepsItsTurn()
 					}
@@ -245,6 +254,20 @@ func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
 	})
 }
 
+// An error comes to stay while its key is deleted: then nothing is left of the key.
+func TestProtocolsOfTurnsOfKeptErrors(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate, ErrorTTL: GetOrCreate, which fails ∥ Delete"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, ErrorTTL: -1, Close: func(int, int) error { return nil }})
+		m.Go(func() { c.GetOrCreate(1, failing) })
+		m.Go(func() { c.Delete(1) })
+		m.Final(func() {
+			if c.Delete(1); oncecache.Claims(c) != 0 {
+				m.Failf("%d claims are left of a key without a value", oncecache.Claims(c))
+			}
+		})
+	})
+}
+
 // The function of a Refresh whose value has gone, and which asks for its own key
 // with its context, gets one: the creation goes on beside it, as it can, and not
 // the function's call, which could do nothing but fail.
@@ -288,6 +311,18 @@ func (a *alone) holds() {
 		a.m.Failf("%v", err)
 	}
 	l.Release()
+}
+
+func (a *alone) plain() {
+	if _, err := a.c.GetOrCreate(1, func() (int, error) { return a.make(context.Background(), 1) }); err != nil {
+		a.m.Failf("%v", err)
+	}
+}
+
+func (a *alone) fails() {
+	if _, err := a.c.GetOrCreate(1, failing); err != nil && err != errRefused {
+		a.m.Failf("%v", err)
+	}
 }
 
 func (a *alone) discards() {

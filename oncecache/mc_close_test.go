@@ -171,6 +171,27 @@ func endsClosed(m *mc.M, c *oncecache.Cache[int, int], call func(*oncecache.Cach
 	})
 }
 
+// Callers of a creation that Delete has made the cache forget get ErrClosed when Close calls it
+// off, whatever its function makes of that.
+func TestProtocolsOfForgottenCreationsThatCloseEnds(t *testing.T) {
+	mc.Check(t, twice.of("GetOrCreateContext, whose function waits for its context ∥ Delete, then Close"), func(m *mc.M) {
+		var c oncecache.Cache[int, int]
+		m.Go(func() {
+			_, err := c.GetOrCreateContext(context.Background(), 1, func(ctx context.Context, _ int) (int, error) {
+				never := atomics.MakeEvent()
+				return 0, never.WaitContext(ctx)
+			})
+			if err != oncecache.ErrClosed {
+				m.Failf("%v", err)
+			}
+		})
+		m.Go(func() {
+			c.Delete(1)
+			_ = c.Close(context.Background())
+		})
+	})
+}
+
 // A bureau is a cache of several keys whose listener notes what it is told, and whose
 // callers note what they have removed. Each value is made once, and told once, with the
 // reason of whoever has removed it.
@@ -290,6 +311,7 @@ func TestProtocolsOfRemovals(t *testing.T) {
 		{"Discard ∥ Delete", nil, everything, threads{func(b *bureau) { b.hold(1, 4, true) }, deletes}, []oncecache.Reason{lost}},
 		{"Delete ∥ a sweep", nil, everything, threads{deletes, func(b *bureau) { oncecache.SweepIdle(b.c) }}, []oncecache.Reason{oncecache.ReasonIdle}},
 		{"Set ∥ Close", nil, twice, threads{set(1, 3), func(b *bureau) { _ = b.c.Close(context.Background()) }}, []oncecache.Reason{lost}},
+		{"a creation ∥ Clear", nil, twice, threads{func(b *bureau) { b.create(2, 2) }, func(b *bureau) { b.c.Clear() }}, []oncecache.Reason{lost, evicted, oncecache.ReasonDeleted}},
 		{"a creation ∥ Delete ∥ Set", nil, twice, threads{func(b *bureau) { b.delete(1); b.create(1, 4) }, deletes, set(1, 3)}, []oncecache.Reason{lost, evicted}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -316,6 +338,27 @@ func TestProtocolsOfValuesThatMayRecur(t *testing.T) {
 		m.Final(func() {
 			if err := c.Close(context.Background()); err != nil || closed.Load() != 2 {
 				m.Failf("closed %d, %v", closed.Load(), err)
+			}
+		})
+	})
+}
+
+// The very value comes again while it is deleted: it stays until then, or it comes anew.
+func TestProtocolsOfTheVeryValue(t *testing.T) {
+	mc.Check(t, twice.of("MaxEntries is 1, Close: Set of the very value ∥ Delete"), func(m *mc.M) {
+		var closed, stays mc.Tally
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { closed.Add(1); return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			if _, replaced := c.Set(1, 1); replaced {
+				stays.Add(1)
+			}
+		})
+		m.Go(func() { c.Delete(1) })
+		m.Final(func() {
+			err := c.Close(context.Background())
+			if closed.Value()+stays.Value() != 2 || err != nil || oncecache.Pending(c) != 0 {
+				m.Failf("it has stayed %d times, and is closed %d times; Close returns %v", stays.Value(), closed.Value(), err)
 			}
 		})
 	})

@@ -155,6 +155,7 @@ type estate struct {
 	keeps func(int, error) time.Duration
 
 	ordered bool // there is an order
+	bounded bool // and it has all that is in the table
 	made    [20]bool
 	shut    [20]atomics.Uint32
 }
@@ -162,6 +163,7 @@ type estate struct {
 func settle(m *mc.M, config oncecache.Config[int, int]) *estate {
 	e := &estate{m: m, keeps: config.ErrorTTLFunc}
 	e.ordered = config.MaxEntries > 0 || config.MaxWeight > 0 || config.TTLFunc != nil || config.ErrorTTLFunc != nil
+	e.bounded = config.MaxEntries > 0 && !config.CloseBeforeCreate
 	config.Close = func(_, v int) error {
 		if e.shut[v].Add(1) != 1 {
 			m.Failf("%d is closed twice", v)
@@ -212,6 +214,16 @@ func (e *estate) over() {
 	// Kept errors are there without a value.
 	if creating, entries := oncecache.Creating(e.c); creating != 0 && e.keeps == nil || entries != e.c.Len()+creating {
 		e.m.Failf("%d entries without a value, of %d", creating, entries)
+	}
+	present := 0
+	for range e.c.All() {
+		present++
+	}
+	if n := e.c.Len(); n != present {
+		e.m.Failf("%d values are there, and Len is %d", present, n)
+	}
+	if n := e.places(); e.bounded && n != present {
+		e.m.Failf("%d values are there, and %d places", present, n)
 	}
 	if n := oncecache.Hidden(e.c); n != 0 {
 		e.m.Failf("%d functions that have ended are kept", n)
@@ -305,6 +317,17 @@ func TestProtocolsOfEviction(t *testing.T) {
 	} {
 		s.run(t)
 	}
+	refresh := func(v int, err error) func(*estate) {
+		return func(e *estate) {
+			_, got := e.c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) {
+				e.made[v] = err == nil
+				return v, err
+			}))
+			e.wantError(got, err)
+		}
+	}
+	scene{"one comes, the other is refreshed", one, full, []func(*estate){set(2, 2), refresh(3, nil)}, atMost(2)}.explore(t, twice)
+	scene{"one comes, the other is refreshed in vain", one, full, []func(*estate){set(2, 2), refresh(3, errRefused)}, atMost(2)}.explore(t, twice)
 	scene{"one comes, the other is replaced", one, full, []func(*estate){set(2, 2), set(1, 3)}, atMost(1)}.explore(t, twice)
 	scene{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)}.explore(t, twice)
 }
@@ -437,6 +460,31 @@ func TestProtocolsOfIdleness(t *testing.T) {
 	})
 }
 
+// Nor is what GetOrCreateMany holds.
+func TestProtocolsOfIdlenessOfMany(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2), which finds 1, and whose function sweeps ∥ a sweep after that"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		swept := atomics.MakeEvent()
+		m.Go(func() {
+			c.GetOrCreateMany(context.Background(), []int{1, 2}, func(context.Context, []int) (map[int]int, error) {
+				oncecache.SweepIdle(c) // so that nothing says that 1 was used but the lease
+				swept.Fire()
+				return map[int]int{2: 2}, nil
+			})
+		})
+		m.Go(func() {
+			swept.Wait()
+			oncecache.SweepIdle(c)
+		})
+		m.Final(func() {
+			if c.Len() != 2 {
+				m.Failf("%d of two values that were in use are left", c.Len())
+			}
+		})
+	})
+}
+
 // Nor is what Refresh holds, though it does not note a use.
 func TestProtocolsOfRefreshedEntries(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Refresh ∥ a sweep"}, func(m *mc.M) {
@@ -479,6 +527,167 @@ func TestRefreshedEvictsNobody(t *testing.T) {
 	})
 }
 
+// Nor does it do so where another call is faster.
+func TestOvertakenRefreshEvictsNobody(t *testing.T) {
+	for name, goes := range map[string]func(c *oncecache.Cache[int, int]){
+		"Set":    func(c *oncecache.Cache[int, int]) { c.Set(1, 3) },
+		"Delete": func(c *oncecache.Cache[int, int]) { c.Delete(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("two entries, as many as MaxEntries; Refresh ∥ "+name+" of one"), func(m *mc.M) {
+				c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+				c.Set(2, 2)
+				c.Set(1, 1)
+				m.Go(func() {
+					c.Refresh(context.Background(), 1, func(_ context.Context, _, old int, _ bool) (int, error) {
+						if old != 1 {
+							return 0, oncecache.ErrNotModified // so that nothing comes beside what goes
+						}
+						return 2, nil
+					})
+				})
+				m.Go(func() { goes(c) })
+				m.Final(func() {
+					if _, ok := c.Get(2); !ok || c.Stats().Evicted != 0 {
+						m.Failf("the other entry is there: %t; %d evicted", ok, c.Stats().Evicted)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A Refresh that fails leaves nothing, also if its value expires at the same moment, and the Refresh
+// would become the creation of the key.
+func TestRefreshFailsWhileItsValueExpires(t *testing.T) {
+	mc.Check(t, extent(3).of("Refresh, which fails ∥ its value expires"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1})
+		c.Set(1, 1)
+		begun := atomics.MakeEvent()
+		var finish func()
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				finish = oncecache.StartExpiry(c, 1)
+				begun.Fire()
+				return 0, errRefused
+			})
+		})
+		m.Go(func() {
+			begun.Wait()
+			finish()
+		})
+		m.Final(func() {
+			if creating, entries := oncecache.Creating(c); creating != 0 || entries != 0 || c.Len() != 0 {
+				m.Failf("%d entries, %d of them being created, Len %d", entries, creating, c.Len())
+			}
+		})
+	})
+}
+
+// Who finds that a key has lost its value, which a Refresh has not modified, does not get it any more.
+func TestNotModifiedBesideEviction(t *testing.T) {
+	mc.Check(t, twice.of("MaxEntries is 1: Refresh, which finds nothing modified ∥ Set of another key, then GetOrCreate if it is evicted"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1})
+		c.Set(1, 1)
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
+				if !exists {
+					return 2, nil
+				}
+				return 0, oncecache.ErrNotModified
+			})
+		})
+		m.Go(func() {
+			c.Set(2, 2)
+			if _, ok := c.Peek(1); ok {
+				return
+			}
+			if v, err := c.GetOrCreate(1, func() (int, error) { return 3, nil }); err != nil || v == 1 {
+				m.Failf("%d, %v after it was gone", v, err)
+			}
+		})
+	})
+}
+
+// What a Refresh has made too late to take its key's place is closed after the Refresh that has
+// taken the old value away has ended, whatever its Close function does.
+func TestHeavyRefreshThoughCloseExits(t *testing.T) {
+	mc.Check(t, twice.of("MaxWeight is 6: heavy Refresh(1, 7) ∥ Refresh(1, 4), whose Close function calls runtime.Goexit"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			MaxWeight: 6, Weight: func(_, v int) int64 { return int64(v) },
+			Close: func(_, v int) error {
+				if v == 4 {
+					runtime.Goexit()
+				}
+				return nil
+			},
+		})
+		c.Set(1, 3)
+		for _, v := range []int{7, 4} {
+			m.Go(func() {
+				c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return v, nil }))
+			})
+		}
+		m.Final(func() { _ = c.Close(context.Background()) })
+	})
+}
+
+// A use of the new value is noted, though a Refresh gives it the uses of the old one at the same moment.
+func TestRefreshedNotesUses(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Refresh ∥ Get, then a sweep"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1})
+		c.Set(1, 1) // which is no use
+		used := 0
+		m.Go(func() { refresh(c) })
+		m.Go(func() { used, _ = c.Get(1) })
+		m.Final(func() {
+			if oncecache.SweepIdle(c); used == 2 && c.Len() != 1 {
+				m.Failf("the new value was used, and is removed")
+			}
+		})
+	})
+}
+
+// No more makes room than has to, though several calls look for it, and bounds change.
+func TestProtocolsOfRoom(t *testing.T) {
+	type cache = *oncecache.Cache[int, int]
+	weighed := oncecache.Config[int, int]{MaxWeight: 6, Weight: func(_, v int) int64 { return int64(v) }}
+	one := func(c cache) { c.SetMaxEntries(1) }
+	for _, tt := range []struct {
+		name    string
+		config  oncecache.Config[int, int]
+		before  []int // keys that are their values
+		threads []func(cache)
+		left    int
+	}{
+		{"MaxEntries is 3: SetMaxEntries(1) ∥ SetMaxEntries(1)", oncecache.Config[int, int]{MaxEntries: 3}, []int{1, 2, 3}, []func(cache){one, one}, 1},
+		{"MaxWeight is 6: SetMaxWeight(4) ∥ Set(1, 1)", weighed, []int{3}, []func(cache){func(c cache) { c.SetMaxWeight(4) }, func(c cache) { c.Set(1, 1) }}, 2},
+		{"MaxWeight is 6: Refresh(3, 5) ∥ Set(1, 1)", weighed, []int{3, 2}, []func(cache){
+			func(c cache) {
+				c.Refresh(context.Background(), 3, anew(func(context.Context, int) (int, error) { return 5, nil }))
+			},
+			func(c cache) { c.Set(1, 1) },
+		}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, twice.of(tt.name+", after "+fmt.Sprint("Set of ", tt.before)), func(m *mc.M) {
+				c := oncecache.MustNew(tt.config)
+				for _, k := range tt.before {
+					c.Set(k, k)
+				}
+				for _, f := range tt.threads {
+					m.Go(func() { f(c) })
+				}
+				m.Final(func() {
+					if n := c.Len(); n != tt.left {
+						m.Failf("%d values are left, of %d for which there was room", n, tt.left)
+					}
+				})
+			})
+		})
+	}
+}
+
 // Creations end by a timer, and their functions later.
 func TestProtocolsOfTimeouts(t *testing.T) {
 	brief := oncecache.Config[int, int]{CreateTimeout: 1}
@@ -512,6 +721,7 @@ func TestProtocolsOfTimeouts(t *testing.T) {
 		{"a creation", brief, nil, []func(*estate){create(1)}, nil},
 		{"a creation and a waiter", brief, nil, []func(*estate){create(1), create(2)}, nil},
 		{"a creation that is waited for, and Delete", brief, nil, []func(*estate){alone(1), func(e *estate) { e.c.Delete(1) }}, nil},
+		{"a creation with a lease, and Delete", brief, nil, []func(*estate){func(e *estate) { e.hold(1, 1) }, func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Delete", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Set", brief, nil, []func(*estate){create(1), func(e *estate) { e.set(1, 5) }}, nil},
 		{"Refresh and Set", brief, func(e *estate) { e.set(1, 1) }, []func(*estate){again(2), func(e *estate) { e.set(1, 5) }}, nil},
@@ -535,6 +745,12 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 		}
 	}
 	failed := func(e *estate) { fail(e) }
+	absent := func(e *estate) {
+		v, ok := e.c.SetIfAbsent(1, 5)
+		if e.made[5] = ok; !ok && v != 0 && v != 6 {
+			e.m.Failf("SetIfAbsent returns %d, which came with an error", v)
+		}
+	}
 	fresh := func(*estate) { calls = 0 }
 	kept := func(e *estate) {
 		if calls != 1 {
@@ -557,6 +773,8 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 			fresh(e)
 			e.c.GetOrCreate(2, func() (int, error) { return 0, errRefused }) // so that there is something to look for
 		}, []func(*estate){fail, func(e *estate) { oncecache.Sweep(e.c) }}, kept},
+		{"SetIfAbsent", keeps, nil, []func(*estate){fail, absent}, nil},
+		{"SetIfAbsent, Set", keeps, failed, []func(*estate){absent, func(e *estate) { e.set(1, 6) }}, nil},
 		{"SetIfAbsent twice", keeps, failed, []func(*estate){
 			func(e *estate) { e.made[5] = stored(e.c.SetIfAbsent(1, 5)) },
 			func(e *estate) { e.made[6] = stored(e.c.SetIfAbsent(1, 6)) },
@@ -614,6 +832,8 @@ func TestProtocolsOfWeights(t *testing.T) {
 		{"heavy GetOrCreate(2, 7) ∥ Set(2, 5)", everything, threads{create(2, 7), set(2, 5)}},
 		{"heavy GetOrCreate(2, 7) ∥ Acquire(2, 5)", everything, threads{create(2, 7), func(b *bureau) { b.hold(2, 5, false) }}},
 		{"heavy Refresh(1, 7) ∥ Set(1, 5)", twice, threads{refresh(1, 7), set(1, 5)}},
+		{"heavy Refresh(1, 7) ∥ Set(2, 5)", twice, threads{refresh(1, 7), set(2, 5)}},
+		{"heavy Refresh(1, 7) ∥ Refresh(1, 4)", twice, threads{refresh(1, 7), refresh(1, 4)}},
 		{"heavy Set(1, 7) ∥ Close", twice, threads{set(1, 7), func(b *bureau) { _ = b.c.Close(context.Background()) }}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -624,9 +844,13 @@ func TestProtocolsOfWeights(t *testing.T) {
 					m.Go(func() { f(b) })
 				}
 				m.Final(func() {
-					sum := int64(0)
+					sum, present := int64(0), 0
 					for _, v := range b.c.All() {
 						sum += int64(v)
+						present++
+					}
+					if n := b.c.Len(); n != present {
+						m.Failf("%d values are there, and Len is %d", present, n)
 					}
 					if got := b.c.Stats().Weight; got != sum || sum > 6 {
 						m.Failf("weight %d, the values weigh %d", got, sum)

@@ -80,6 +80,16 @@ func TestProtocolsOfExpiry(t *testing.T) {
 			_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
 			e.wantError(err, oncecache.ErrNotModified)
 		}}, gone},
+		{"it expires, Refresh that fails", endless, there, []func(*estate){expire, func(e *estate) {
+			_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, errRefused })
+			if err != errRefused {
+				e.m.Failf("%v", err)
+			}
+		}}, func(e *estate) {
+			if n := e.c.Len(); n != 0 {
+				e.m.Failf("%d are left", n)
+			}
+		}},
 		{"it expires, Close", endless, there, []func(*estate){expire, func(e *estate) { e.c.Close(context.Background()) }}, nil},
 	} {
 		s.run(t)

@@ -59,6 +59,37 @@ func TestManySpareAndClose(t *testing.T) {
 	})
 }
 
+// What GetOrCreateMany has found is not closed before it returns, though its function removes it.
+func TestManyHoldsWhatItFinds(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreate(1) ∥ GetOrCreateMany(1, 2), whose function does Delete(1) if it makes 2 alone"}, func(m *mc.M) {
+		var shut atomics.Bool
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(_, v int) error {
+			if v == 1 {
+				shut.Store(true)
+			}
+			return nil
+		}})
+		m.Go(func() { c.GetOrCreate(1, func() (int, error) { return 1, nil }) })
+		m.Go(func() {
+			closed := false
+			found, err := c.GetOrCreateMany(context.Background(), []int{1, 2}, func(_ context.Context, keys []int) (map[int]int, error) {
+				made := map[int]int{}
+				for _, k := range keys {
+					made[k] = k + 10
+				}
+				if len(keys) == 1 && keys[0] == 2 {
+					c.Delete(1)
+					closed = shut.Load()
+				}
+				return made, nil
+			})
+			if err != nil || found[1] == 1 && closed {
+				m.Failf("%v, %v; 1 is closed: %t", found, err, closed)
+			}
+		})
+	})
+}
+
 // The function of many keys is called off when nobody wants any of them, and not
 // before; and a caller who comes to the creation of another is one who wants it.
 func TestProtocolsOfManyCalledOff(t *testing.T) {

@@ -260,6 +260,33 @@ func TestLateRefreshEndsNoOther(t *testing.T) {
 	}
 }
 
+// A value that comes again ends the Refresh that it finds, and none that begins after that has failed.
+func TestTheVeryValueEndsNoLaterRefresh(t *testing.T) {
+	mc.Check(t, twice.of("Close: Set of the very value ∥ Refresh, which fails, then Refresh, which waits for Set"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		set := atomics.MakeEvent()
+		m.Go(func() {
+			c.Set(1, 1)
+			set.Fire()
+		})
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return 0, errRefused }))
+			c.Refresh(context.Background(), 1, func(ctx context.Context, _, _ int, _ bool) (int, error) {
+				set.Wait()
+				listed := false
+				for range c.InFlight() {
+					listed = true
+				}
+				if !listed && ctx.Err() == nil {
+					m.Failf("a Refresh goes on, and the value does not know of it")
+				}
+				return 2, nil
+			})
+		})
+	})
+}
+
 // Who has seen what a Refresh has made, and refreshes, gets what a function makes that began
 // after that, whether the value is another one or the function has found nothing modified.
 func TestRefreshJoinsNothingThatHasEnded(t *testing.T) {

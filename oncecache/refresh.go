@@ -19,8 +19,9 @@ import (
 // [CompareAndDelete] or [Lease.Discard] they get what create makes, which is not kept, and later callers start
 // anew. If the old value expires, the call becomes the creation of the key, which later callers join.
 //
-// Refresh does not count as a use: the new value is as idle, and as near to eviction, as the old one was. A nil create stands for
-// Config.Renew, or else for Config.Create.
+// Refresh does not count as a use: the new value is as idle, and as near to eviction, as the old one was. A use of the
+// old value at the moment when the new one takes its place may not count either. A nil create stands for Config.Renew,
+// or else for Config.Create.
 //
 // Refresh is blocking: it waits for create or until ctx ends, and for the mutex of one bucket. It takes effect when
 // the new value takes the place of the old one, and otherwise as GetOrCreateContext does.
@@ -203,20 +204,27 @@ func (r *root[K, V]) helpReplace(old, made *entry[K, V]) {
 // endRefresh ends what was to replace an entry that has left the table in state s: in the value
 // of to, or, if that is nil, as Delete ends a creation.
 func (r *root[K, V]) endRefresh(s *state[K, V], to *entry[K, V]) {
-	n := s.making()
-	if n == nil {
-		return
+	if n := r.haltRefresh(s, to); n != nil {
+		r.retire(n, ReasonDiscarded)
 	}
+}
+
+// haltRefresh is endRefresh without the end of a value that is there already. It returns the entry
+// of that, which cannot come to the table any more, or nil.
+func (r *root[K, V]) haltRefresh(s *state[K, V], to *entry[K, V]) (n *entry[K, V]) {
 	ready := false
-	if to != nil {
+	switch n = s.making(); {
+	case n == nil:
+	case to != nil:
 		ready = r.overtake(n, to)
-	} else {
+	default:
 		ready = r.forget(n)
 		r.stopRenewing(n)
 	}
-	if ready { // and it cannot come to the table any more
-		r.retire(n, ReasonDiscarded)
+	if !ready {
+		return nil
 	}
+	return n
 }
 
 // stopRenewing says that the old value, which n was to replace, has gone: if n is made in the

@@ -291,6 +291,44 @@ func TestRefreshIsCalledOffThoughCloseExits(t *testing.T) {
 	})
 }
 
+// Who deletes a value whose Refresh is about to end ends that before the old value is closed, which
+// may end the goroutine: what the Refresh has made is closed as well.
+func TestRefreshIsForgottenThoughCloseExits(t *testing.T) {
+	for name, remove := range map[string]func(c *oncecache.Cache[string, int]){
+		"Delete":           func(c *oncecache.Cache[string, int]) { c.Delete("k") },
+		"CompareAndDelete": func(c *oncecache.Cache[string, int]) { oncecache.CompareAndDelete(c, "k", 1) },
+	} {
+		var c *oncecache.Cache[string, int]
+		var closed [3]atomic.Int32
+		c = oncecache.MustNew(oncecache.Config[string, int]{
+			Close: func(_ string, v int) error {
+				if closed[v].Add(1); v == 1 {
+					runtime.Goexit()
+				}
+				return nil
+			},
+			TTLFunc: func(_ string, v int) time.Duration {
+				if v == 2 { // the function has returned, and the old value is no longer leased
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						remove(c)
+					}()
+					<-done
+				}
+				return time.Hour
+			},
+		})
+		c.Set("k", 1)
+		if v, err := c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { return 2, nil })); v != 2 || err != nil {
+			t.Errorf("%s: Refresh returns %d, %v", name, v, err)
+		}
+		if old, made, n := closed[1].Load(), closed[2].Load(), oncecache.Pending(c); old != 1 || made != 1 || n != 0 {
+			t.Errorf("%s: the old value is closed %d times, the new one %d times, %d are pending", name, old, made, n)
+		}
+	}
+}
+
 // The old value may take its time to be closed, and may end its goroutine:
 // those who wait for the new one have it.
 func TestRefreshWaitsForNoClose(t *testing.T) {
@@ -549,6 +587,9 @@ func TestCreationsThatLeaveARefresh(t *testing.T) {
 			refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(p.create)) })
 			<-p.ctx
 			goes["TTL"].remove(t, c)
+			if n := c.Len(); n != 0 {
+				t.Errorf("%d values, and there is none", n)
+			}
 			ctx, leave := context.WithCancel(t.Context())
 			x := startCall(func() (int, error) { return w.ask(ctx, c, "k", notAsked) })
 			synctest.Wait()

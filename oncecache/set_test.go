@@ -460,6 +460,24 @@ func comings[V any]() map[string]func(t *testing.T, c *oncecache.Cache[string, V
 	}
 }
 
+// A value that comes again while it is being evicted is closed once, when the key loses it again,
+// and Close waits for that once.
+func TestTheVeryValueComesWhileItIsEvicted(t *testing.T) {
+	closed := 0
+	c := oncecache.MustNew(oncecache.Config[string, *int]{MaxEntries: 1, Close: func(string, *int) error { closed++; return nil }})
+	v := new(int)
+	c.Set("k", v)
+	finish := oncecache.StartEviction(c, "k")
+	c.Set("k", v)
+	finish()
+	if n := oncecache.Pending(c); closed != 0 || n != 1 {
+		t.Fatalf("closed %d times while the key has it, and %d are pending, want 1", closed, n)
+	}
+	if err := c.Close(t.Context()); err != nil || closed != 1 || oncecache.Pending(c) != 0 {
+		t.Errorf("Close returns %v; closed %d times, %d are pending", err, closed, oncecache.Pending(c))
+	}
+}
+
 // testSame puts v in a cache, then again, the same value, and then other, which is not.
 func testSame[V any](t *testing.T, of string, v, again, other V) {
 	for way, come := range comings[V]() {

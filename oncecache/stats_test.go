@@ -267,6 +267,35 @@ func TestStressEndingsAreCounted(t *testing.T) {
 	}
 }
 
+// Nor is the end of a Refresh or a timeout lost to that of another.
+func TestStressEndingsOfOtherKeysAreCounted(t *testing.T) {
+	const callers, rounds = 4, 5000
+	c := oncecache.MustNew(oncecache.Config[int, int]{})
+	late := oncecache.MustNew(oncecache.Config[int, int]{CreateTimeout: 1})
+	for k := range callers {
+		c.Set(k, 1)
+	}
+	together(callers, func(k int) {
+		for range rounds {
+			c.Refresh(context.Background(), k, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
+		}
+	})
+	if got := c.Len(); got != callers {
+		t.Errorf("Len() = %d, want %d", got, callers)
+	}
+	together(callers, func(k int) {
+		for range rounds {
+			late.GetOrCreateContext(context.Background(), k, func(ctx context.Context, _ int) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+		}
+	})
+	if got := late.Stats(); got.TimedOut != callers*rounds {
+		t.Errorf("%d timed out, want %d", got.TimedOut, callers*rounds)
+	}
+}
+
 // A batch that has to look again, because it has waited in vain, counts each key once.
 func TestBatchesThatLookAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -495,6 +524,39 @@ func TestOnCreateOfLateFunctions(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// A function that fails after its callers have left is told with its own error, and its time counts.
+func TestOnCreateOfAbandonedFunctions(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *oncecache.Cache[string, int], func(context.Context) error){
+		"one": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+			c.GetOrCreateContext(ctx, "k", func(ctx context.Context, _ string) (int, error) { return 0, create(ctx) })
+		},
+		"many": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+			c.GetOrCreateMany(ctx, []string{"k"}, func(ctx context.Context, _ []string) (map[string]int, error) { return nil, create(ctx) })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var got []created
+			c := oncecache.MustNew(oncecache.Config[string, int]{OnCreate: func(k string, took time.Duration, err error) {
+				got = append(got, created{k, took, fmt.Sprint(err)})
+			}})
+			ctx, leave := context.WithCancel(t.Context())
+			ask(ctx, c, func(ctx context.Context) error {
+				leave()
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				return errRefused
+			})
+			time.Sleep(time.Minute)
+			if want := (created{"k", time.Second, errRefused.Error()}); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: told %v, want %v", name, got, want)
+			}
+			if s := c.Stats(); s.Failed != 1 || s.CreateTime != time.Second {
+				t.Errorf("%s: %+v", name, s)
+			}
+		})
+	}
 }
 
 // wantInfo reports it unless k has a value that became new and expires at these times, and so many
