@@ -204,6 +204,7 @@ func TestChangesetStalledSealer(t *testing.T) {
 	type changeset = cowchangeset.Changeset[int]
 	for name, notice := range map[string]func(*tracker, *changeset){
 		"Tracker.Record":    func(tr *tracker, _ *changeset) { tr.Record(1) },
+		"RecordBatch":       func(tr *tracker, _ *changeset) { tr.RecordBatch([]int{1, 2}) },
 		"Tracker.Current":   func(tr *tracker, _ *changeset) { tr.Current() },
 		"Tracker.Trail":     func(tr *tracker, _ *changeset) { tr.Trail() },
 		"Changeset.Record":  func(_ *tracker, c *changeset) { c.Record(1) },

@@ -136,6 +136,10 @@ func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.next(c) != nil }
 // Swung returns what the current pointer points to.
 func (t *Tracker[E]) Swung() *Changeset[E] { return t.current.Load() }
 
+// Sleep takes the step of a Follow that waits for a Start and comes to sleep, and returns
+// whether it has been woken.
+func (t *Tracker[E]) Sleep() (woken func() bool) { return t.starts.Event().Fired }
+
 // AppendClaim takes the first step of an Append in place. The function it
 // returns takes the others.
 func (s *Slice[T]) AppendClaim(items ...T) (finish func() bool) {

@@ -70,6 +70,24 @@ func TestTrackerFollowProtocols(t *testing.T) {
 	})
 }
 
+// Once the tracker is known to have moved on, no Follow sleeps that waits for that, also
+// where the Start stalls before it has woken them.
+func TestStartNotifiesAll(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Start ∥ Current of a sleeping Follow"}, func(m *mc.M) {
+		ctx := context.Background()
+		tr := new(cowchangeset.Tracker[int])
+		c, _ := tr.Start(ctx)
+		c.Seal(ctx)
+		woken := tr.Sleep()
+		m.Go(func() { tr.Start(ctx) })
+		m.Go(func() {
+			if c, _ := tr.Current(); c.Ordinal() == 2 && !woken() {
+				m.Failf("number 2 is the latest, and somebody sleeps")
+			}
+		})
+	})
+}
+
 // A goroutine that has the next changeset can record there, and its entries are in a
 // trail that it takes afterwards: the changeset before is sealed, and the tracker has
 // moved on.

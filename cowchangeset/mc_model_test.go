@@ -205,8 +205,8 @@ func (o *ours) audit() error {
 }
 
 // collect returns the values of entries, whose keys must increase.
-func collect(entries iter.Seq2[uint64, int]) []int {
-	es := []int{}
+func collect[E any](entries iter.Seq2[uint64, E]) []E {
+	es := []E{}
 	next := uint64(0)
 	for seq, e := range entries {
 		if seq < next {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,7 @@ func TestStoreProtocols(t *testing.T) {
 		{"async recorder", mc.Config{}, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1, 2)}},
 		{"async recorders", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1), records(2)}},
 		{"async recorder and start", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1), start}},
+		{"async recorder below the bound, and start", few, cowchangeset.Config[int]{Async: true, MaxBacklog: 4, RejectWhenFull: true}, nil, []func(world){records(1), start}},
 		{"apply and abort", few, cowchangeset.Config[int]{Async: true}, []string{"Abort"}, []func(world){apply, abort}},
 		{"two apply", few, cowchangeset.Config[int]{Async: true}, []string{"Applied"}, []func(world){apply, apply}},
 		{"start and prune", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){start, prune}},
@@ -787,4 +789,89 @@ func TestPrunerProtocols(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was left in the store may be read by several at once, and is kept once: they have the
+// same Final, and loops yield what that has.
+func TestFetchProtocols(t *testing.T) {
+	ctx := context.Background()
+	for operations, loops := range map[string]int{"Seal ∥ Seal": 0, "Seal ∥ Entries": 1} {
+		t.Run(operations, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
+				tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[*int]{Store: leaving{}, StoreTimeout: -1})
+				if err != nil {
+					m.Failf("Resume: %v", err)
+				}
+				c, _ := tracker.Current()
+				finals := make([]cowchangeset.Final[*int], 2-loops)
+				for i := range finals {
+					m.Go(func() {
+						f, err := c.Seal(ctx)
+						if err != nil {
+							m.Failf("Seal: %v", err)
+						}
+						finals[i] = f
+					})
+				}
+				for range loops {
+					m.Go(func() {
+						if n := len(collect(c.Entries())); n != 2 {
+							m.Failf("%d entries", n)
+						}
+					})
+				}
+				m.Final(func() {
+					for _, f := range finals {
+						if f != finals[0] {
+							m.Failf("Finals that are not equal")
+						}
+						if !slices.Equal(collect(c.Entries()), collect(f.All())) {
+							m.Failf("the entries are kept twice")
+						}
+					}
+				})
+			})
+		})
+	}
+}
+
+// leaving is a store of one changeset, whose entries are left out, and new each time that they are read.
+type leaving struct {
+	cowchangeset.Store[*int] // is not called
+}
+
+func (leaving) Applied(context.Context, string, uint64) error { return nil }
+
+func (leaving) Load(context.Context) iter.Seq2[cowchangeset.Saved[*int], error] {
+	return func(yield func(cowchangeset.Saved[*int], error) bool) {
+		yield(cowchangeset.Saved[*int]{
+			Header:   cowchangeset.Header{ID: "1", Ordinal: 1},
+			Manifest: cowchangeset.Manifest{Len: 2, Last: 1},
+			Sealed:   true,
+			Applied:  cowchangeset.AllApplied,
+		}, nil)
+	}
+}
+
+func (leaving) LoadEntries(context.Context, string) iter.Seq2[cowchangeset.Entry[*int], error] {
+	return func(yield func(cowchangeset.Entry[*int], error) bool) {
+		_ = yield(cowchangeset.Entry[*int]{Seq: 0, Value: new(int)}, nil) && yield(cowchangeset.Entry[*int]{Seq: 1, Value: new(int)}, nil)
+	}
+}
+
+// A store that gives up because its context has ended has taken too long, whatever it returns.
+func TestStoreThatGivesUp(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Record; the store gives up when it has no more time", Mode: mc.Bounded, Preemptions: 1}, func(m *mc.M) {
+		tracker, store, _ := stepping(m, cowchangeset.Config[int]{StoreTimeout: 1})
+		never := atomics.MakeEvent()
+		store.faults(func(ctx context.Context, _, _ string) error {
+			never.WaitContext(ctx)
+			return errDisk
+		})
+		m.Go(func() {
+			if _, err := tracker.Record(1); !errors.Is(err, cowchangeset.ErrStoreTimeout) {
+				m.Failf("Record: %v", err)
+			}
+		})
+	})
 }

@@ -124,3 +124,26 @@ func TestStartInAContextThatIsDone(t *testing.T) {
 		t.Error("something has changed")
 	}
 }
+
+// A context that ends while Apply seals ends Apply before its function, and says why.
+func TestApplyEndsBeforeItsFunction(t *testing.T) {
+	_, c := opened(t, 1)
+	until, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	ctx := asked{until, func() {
+		if c.IsSealed() {
+			cancel(errEnded)
+		}
+	}}
+	if err := c.Apply(ctx, func(context.Context, final) error { panic("called") }); err != errEnded {
+		t.Error(err)
+	}
+}
+
+// asked is a context that does something when somebody asks whether it has ended.
+type asked struct {
+	context.Context
+	do func()
+}
+
+func (a asked) Err() error { a.do(); return a.Context.Err() }

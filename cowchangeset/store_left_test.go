@@ -373,3 +373,36 @@ func TestEntriesLeftAreReadInTheCallersContext(t *testing.T) {
 		}
 	})
 }
+
+// A store that has begun something with the context of Claim or LoadEntries learns that the
+// call is over, long before StoreTimeout.
+func TestContextsOfReadsEndWithThem(t *testing.T) {
+	s := &noting{lazy: newLazy(), given: map[string]context.Context{}}
+	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[string]{Store: s, StoreTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tracker.Trail().Fetch(t.Context()); err != nil || len(s.given) != 2 {
+		t.Error(err, s.given)
+	}
+	for method, ctx := range s.given {
+		if ctx.Err() != context.Canceled {
+			t.Errorf("%s has returned, and its context has not ended: %v", method, ctx.Err())
+		}
+	}
+}
+
+// noting notes the contexts of its calls.
+type noting struct {
+	*lazy
+	given map[string]context.Context
+}
+
+func (n *noting) Claim(ctx context.Context) error { n.given["Claim"] = ctx; return nil }
+
+func (n *noting) Release() {}
+
+func (n *noting) LoadEntries(ctx context.Context, id string) iter.Seq2[cowchangeset.Entry[string], error] {
+	n.given["LoadEntries"] = ctx
+	return n.lazy.LoadEntries(ctx, id)
+}

@@ -368,19 +368,25 @@ func TestResumeApplied(t *testing.T) {
 // makes no tracker that lacks the rest.
 func TestResumeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[int]{Store: quitter{newMemory(), func() { cancel(errDisk) }}})
+	q := &quitter{memory: newMemory(), end: func() { cancel(errDisk) }}
+	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[int]{Store: q})
 	if tracker != nil || !errors.Is(err, errDisk) || !errors.Is(err, cowchangeset.ErrStore) {
 		t.Error(tracker, err)
+	}
+	if context.Cause(q.given) != errDisk {
+		t.Error("the context of Load has not ended")
 	}
 }
 
 // quitter loads one of several.
 type quitter struct {
 	*memory
-	end func()
+	end   func()
+	given context.Context
 }
 
-func (q quitter) Load(context.Context) iter.Seq2[saved, error] {
+func (q *quitter) Load(ctx context.Context) iter.Seq2[saved, error] {
+	q.given = ctx
 	return func(yield func(saved, error) bool) {
 		if yield(saved{Header: cowchangeset.Header{ID: "a", Ordinal: 1}}, nil) {
 			q.end()

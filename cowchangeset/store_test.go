@@ -574,6 +574,28 @@ func TestStoreAsyncWaitsForRoom(t *testing.T) {
 	})
 }
 
+// A Record that is rejected only looks, and voids no slot of a writer that stalls.
+func TestRejectedRecordOnlyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, MaxBacklog: 1, RejectWhenFull: true, StoreTimeout: -1})
+		c, _ := tracker.Start(t.Context())
+		answer := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-answer; return nil })
+		tracker.Record(1)
+		synctest.Wait() // for the call, during which no other flush cuts
+		w, _ := c.Reserve(2)
+		if _, err := tracker.Record(3); err != cowchangeset.ErrBacklogFull {
+			t.Error(err)
+		}
+		if !w.Put() {
+			t.Error("another writer has lost its slot")
+		}
+		close(answer)
+		synctest.Wait()
+		wantValues(t, m, "1", 1, 2)
+	})
+}
+
 func TestBoundsOfAsync(t *testing.T) {
 	for _, config := range []cowchangeset.Config[int]{
 		{MaxBacklog: 1}, {MaxBacklog: -1}, {RejectWhenFull: true}, {Async: true, MaxBacklog: -1, RejectWhenFull: true},
@@ -751,26 +773,28 @@ func TestApplyEachWaitsForTheStore(t *testing.T) {
 
 // A Start behind one whose store hangs waits no longer than StoreTimeout.
 func TestStoreStartBehindOneThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: time.Minute})
-		tracker.Start(t.Context())
-		never := make(chan struct{})
-		m.faults(func(context.Context, string, string) error { <-never; return nil })
-		for _, method := range []string{"Start", "wait"} {
-			began := time.Now()
-			_, err := tracker.Start(t.Context())
-			wantStoreError(t, err, method, cowchangeset.ErrStore)
-			if d := time.Since(began); d != time.Minute {
-				t.Errorf("%s: %v", method, d)
+	for _, timeout := range []time.Duration{time.Minute, time.Nanosecond} {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: timeout})
+			tracker.Start(t.Context())
+			never := make(chan struct{})
+			m.faults(func(context.Context, string, string) error { <-never; return nil })
+			for _, method := range []string{"Start", "wait"} {
+				began := time.Now()
+				_, err := tracker.Start(t.Context())
+				wantStoreError(t, err, method, cowchangeset.ErrStore)
+				if d := time.Since(began); d != timeout {
+					t.Errorf("%s: %v", method, d)
+				}
 			}
-		}
-		close(never)
-		synctest.Wait()
-		m.faults(nil)
-		if _, err := tracker.Start(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+			close(never)
+			synctest.Wait()
+			m.faults(nil)
+			if _, err := tracker.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // evilContext panics where it is waited for.
@@ -1281,6 +1305,31 @@ func TestFlushInAContextThatIsDone(t *testing.T) {
 			if err := tracker.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
+		}
+		close(answer)
+		synctest.Wait()
+	})
+}
+
+// A Flush whose context has ended looks at no further changesets.
+func TestFlushEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true, StoreTimeout: -1})
+		answer := make(chan struct{})
+		m.faults(func(_ context.Context, method, _ string) error {
+			if method == "Append" {
+				<-answer
+			}
+			return nil
+		})
+		for range 3 {
+			mustStart(t, tracker, 1)
+			tracker.Record(1)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := tracker.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "\n") {
+			t.Error("not one error:", err)
 		}
 		close(answer)
 		synctest.Wait()
