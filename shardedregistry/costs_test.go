@@ -630,3 +630,24 @@ func TestLooksAtADeletionAskFewOthers(t *testing.T) {
 		wantTraces(t, &r)
 	}
 }
+
+// Creations of keys of different shards write no common word, but one in a batch.
+func TestCreationsCountInTheirShards(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 4})
+	const n = 10_000
+	for i := range n {
+		mustPut(t, r, key(i), i)
+	}
+	before, written := shardedregistry.Counted(r), 0
+	for i := n; i < n+n/10; i++ {
+		mustPut(t, r, key(i), i)
+		now := shardedregistry.Counted(r)
+		if now != before {
+			written++
+		}
+		before = now
+	}
+	if written > n/100 {
+		t.Errorf("%d of %d creations have written the count that all share", written, n/10)
+	}
+}

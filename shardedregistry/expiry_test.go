@@ -900,3 +900,16 @@ func TestEarlierDeadlineComesLater(t *testing.T) {
 		}
 	})
 }
+
+// A timer that an earlier one replaces is stopped, and not left behind until it fires.
+func TestReplacedTimersAreStopped(t *testing.T) {
+	r := shardedregistry.MustNew(lasting(1000 * time.Hour))
+	version := mustPut(t, r, "k", 1)
+	stopped := 0
+	for i := range 3 {
+		shardedregistry.OnStop(r, "k", func() { stopped++ })
+		if err := r.Renew("k", version, time.Duration(100-i)*time.Hour); err != nil || stopped != i+1 {
+			t.Errorf("%d timers are stopped after %d renewals, %v", stopped, i+1, err)
+		}
+	}
+}

@@ -31,6 +31,9 @@ func Linked[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
+// Counted returns what the word that all creations share says of the number of cells.
+func Counted[K comparable, V any](r *Registry[K, V]) int { return r.install().cells.Counted() }
+
 // Intents returns the number of cells in the table that hold an intent.
 func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
@@ -109,6 +112,37 @@ func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) 
 			tx.withdraw(tx.at(i))
 		}
 		tx.tell()
+	}
+}
+
+// Begun runs a transaction up to the instant at which it is decided: all its intents are stored.
+// Decide goes on up to the instant at which it has committed, or was aborted, and rest to the end,
+// and reports whether it has committed.
+func Begun[K comparable, V any](r *Registry[K, V], fn func(tx *Tx[K, V]) error) (decide func() (rest func() bool)) {
+	own := newTx[K, V](r.install())
+	tx := &own.t
+	if err := errors.Join(fn(own), tx.prepare()); err != nil {
+		panic(err)
+	}
+	tx.sort()
+	tx.count(1)
+	for i := range tx.n() {
+		tx.install(tx.at(i))
+	}
+	return func() (rest func() bool) {
+		done := tx.decide() == committed
+		return func() bool {
+			if !done {
+				tx.count(-1)
+			}
+			for i := range tx.n() {
+				tx.withdraw(tx.at(i))
+			}
+			if done {
+				tx.tell()
+			}
+			return done
+		}
 	}
 }
 
@@ -384,6 +418,21 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 	t.root.tidy(t.key, 0)
 }
 
+// SubscribeAfter is Subscribe by a loop over WatchSnapshot, which has yielded its snapshot.
+func SubscribeAfter[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
+	w := Subscribe(r)
+	w.w.baseline = newBaseline(&snapshot(w.w.root).contents)
+	return w
+}
+
+// Pushed tells the first subscription at key of a change, as an operation does that has found
+// nothing waiting before another one told it, and stalls then.
+func Pushed[K comparable, V any](r *Registry[K, V], key K) {
+	t, _ := r.locate(key)
+	s := t.root.cells.Load(t.key).meta.Load().subscribed().few[0]
+	s.watcher.push(&notification[K, V]{subscription: s})
+}
+
 // SubscribeTo is Subscribe by a loop that is told of one key only.
 func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 	return SubscribeFiltered(r, Keys(key))
@@ -442,6 +491,16 @@ func (w Watcher[K, V]) Asked(key K) (n int) {
 
 // PauseTimers lets no timer of r start any more.
 func PauseTimers[K comparable, V any](r *Registry[K, V]) { r.install().expiry.paused = true }
+
+// OnStop calls f, too, when the timer of key's schedule is stopped.
+func OnStop[K comparable, V any](r *Registry[K, V], key K, f func()) {
+	t, _ := r.locate(key)
+	s := t.root.expiry.schedule(t.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stop := s.timer.stop
+	s.timer.stop = func() { stop(); f() }
+}
 
 // Expire does what a timer does for key.
 func Expire[K comparable, V any](r *Registry[K, V], key K) {

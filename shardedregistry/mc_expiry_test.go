@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -302,6 +303,25 @@ func TestExpiryLateWriter(t *testing.T) {
 			late()
 			if n, _ := shardedregistry.Scheduled(r); n != 0 || r.Len() != 0 || shardedregistry.Linked(r) != 0 {
 				m.Failf("%d cells are in the schedules; Len is %d, %d linked", n, r.Len(), shardedregistry.Linked(r))
+			}
+		})
+	})
+}
+
+// What was restored, and expires before Restore has returned, keeps its version, as that of its deletion is kept.
+func TestRestoreBesideTimers(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Restore ∥ timers"}, func(m *mc.M) {
+		var r *names1
+		m.Go(func() {
+			var err error
+			if r, err = shardedregistry.Restore(shardedregistry.Config[string, int]{Shards: 1, TTL: dueAbove}, 0,
+				slices.Values([]shardedregistry.Entry[string, int]{{Key: "a", Value: 77, Version: 10}})); err != nil {
+				m.Failf("%v", err)
+			}
+		})
+		m.Final(func() {
+			if v, err := r.Put("a", 5); v != 12 || err != nil {
+				m.Failf("version %d, %v follows 10 and its deletion", v, err)
 			}
 		})
 	})

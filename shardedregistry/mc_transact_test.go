@@ -566,3 +566,124 @@ func TestTransactReadsWhileAbsent(t *testing.T) {
 		})
 	})
 }
+
+// puts puts a value for keys in a transaction.
+func puts(v int, keys ...string) func(tx *shardedregistry.Tx[string, int]) error {
+	return func(tx *shardedregistry.Tx[string, int]) error {
+		for _, k := range keys {
+			tx.Put(k, v)
+		}
+		return nil
+	}
+}
+
+// A transaction that has committed and stalls has one date, whoever dates its records: a snapshot shows all of it or nothing.
+func TestTransactDatedByReaders(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "Get ∥ Get of b, the rest of Snapshot"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(a2b2)()
+		taking := shardedregistry.Join(r)
+		rest := shardedregistry.Begun(r, puts(5, "a", "b"))()
+		doing(m, r, []call{get})
+		m.Go(func() {
+			r.Get("b")
+			taking.Collect()
+			s := taking.Found()
+			a, _ := s.Get("a")
+			if b, _ := s.Get("b"); a != b {
+				m.Failf("a snapshot has %d and %d", a, b)
+			}
+		})
+		m.Final(func() {
+			rest()
+			taking.Leave()
+		})
+	})
+}
+
+// A transaction that has committed is not aborted by one whose keys have the same hash.
+func TestTransactAbortsNoneThatHasCommitted(t *testing.T) {
+	cfg := bounded
+	cfg.NoFurther = true // as in TestTransactEqualHashes
+	cfg.Operations = "a transaction ∥ the end of another"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoShards()
+		shardedregistry.SetHash(r, func(string) uint64 { return 1 << 63 })
+		for _, c := range a2b2 {
+			c.Do(r)
+		}
+		var want shardedregistry.Version = 2
+		decide := shardedregistry.Begun(r, puts(5, "a", "b"))
+		m.Go(func() {
+			if err := r.Transact(puts(6, "a", "b")); err != nil {
+				m.Failf("%v", err)
+			}
+		})
+		m.Go(func() {
+			if decide()() {
+				want++
+			}
+		})
+		m.Final(func() {
+			a, _ := r.Lookup("a")
+			if b, _ := r.Lookup("b"); a.Version != want || b.Version != want || a.Value != b.Value {
+				m.Failf("%v and %v are left, want version %d", a, b, want)
+			}
+		})
+	})
+}
+
+// A transaction that creates a key in the place of a dead one is handed its subscriptions. The loop may end meanwhile.
+func TestTransactHandsSubscriptionsOn(t *testing.T) {
+	put5 := transacts("Put(a, 5)", func(tx model.TxOps) any { return tx.Put("a", 5) })
+	cfg := bounded
+	cfg.Operations = "Put(a, 5) in a transaction ∥ leave"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.Subscribe(r)
+		remove.Do(r) // the cell stays for w
+		doing(m, r, []call{put5})
+		m.Go(w.Leave)
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// One that helps a transaction puts its cell in the place of a dead one while the owner gives up. A loop that has yet to look at
+// the deletion sees it.
+func TestTransactGivenUpOverADeletionBesideAHelper(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "Put(7) ∥ the end of a transaction that has failed"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys([]call{put(1)})()
+		rest := shardedregistry.GivenUp(r, "a", "b", 2)
+		other(create(3)).Do(r)
+		w := shardedregistry.Subscribe(r)
+		other(remove).Do(r) // the cell stays for w
+		doing(m, r, []call{put(7)})
+		m.Go(rest)
+		m.Final(func() {
+			notified(m, r, append([]news{{Key: "b", Version: 1, Value: 3}}, w.Drain()...), false)
+			w.Leave()
+			clean(m, r)
+		})
+	})
+}
+
+// A creator that meets an intent finishes its transaction, and takes it for no record.
+func TestTransactFinishedByACreator(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Create(7) of b, which a transaction creates"}, func(m *mc.M) {
+		r := twoKeys(a2)()
+		rest := shardedregistry.Begun(r, puts(5, "a", "b"))
+		m.Go(func() {
+			if _, err := r.Create("b", 7); !errors.Is(err, shardedregistry.ErrExists) {
+				m.Failf("Create = %v", err)
+			}
+		})
+		m.Final(func() {
+			if !rest()() || r.Len() != 2 {
+				m.Failf("the transaction is lost")
+			}
+		})
+	})
+}

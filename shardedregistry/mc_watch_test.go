@@ -752,22 +752,80 @@ func TestWatchTellersWakeFirst(t *testing.T) {
 
 // A loop that looks for subscriptions that are gone may do so while their key comes or goes.
 func TestWatchSweeps(t *testing.T) {
-	threads := threads{{remove, create(5)}}
-	cfg := bounded
-	cfg.Operations = operations(threads, "Watch: look, Put of b, look")
+	for _, threads := range []threads{{{remove, create(5)}}, {{remove}}} {
+		cfg := bounded
+		cfg.Operations = operations(threads, "Watch: look, Put of b, look")
+		t.Run(cfg.Operations, func(t *testing.T) {
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := twoKeys(with7)()
+				w := shardedregistry.Subscribe(r)
+				put(8).Do(r)
+				w.Drain()
+				doing(m, r, threads[0])
+				m.Go(func() {
+					w.Drain()
+					other(put(7)).Do(r)
+					w.Drain()
+				})
+				m.Final(func() {
+					w.Drain()
+					w.Leave()
+					clean(m, r)
+				})
+			})
+		})
+	}
+}
+
+// A loop looks for the cell of a key that is gone, because a late teller has told it, while the key is created again.
+func TestWatchLooksBesideACreator(t *testing.T) {
+	cfg := mc.Config{Operations: "Create(5) ∥ look"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := twoKeys(with7)()
 		w := shardedregistry.Subscribe(r)
-		put(8).Do(r)
-		w.Drain()
-		doing(m, r, threads[0])
-		m.Go(func() {
-			w.Drain()
-			other(put(7)).Do(r)
-			w.Drain()
-		})
+		remove.Do(r)
+		shardedregistry.Pushed(r, "a")
+		doing(m, r, []call{create(5)})
+		m.Go(func() { w.Drain() })
 		m.Final(func() {
 			w.Drain()
+			w.Leave()
+			clean(m, r)
+		})
+	})
+}
+
+// A loop that has begun when a deleter has found none may look at the cell, if a late teller sends it there, while the deleter
+// takes that out of the table.
+func TestWatchLooksBesideADeleter(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "Delete ∥ Watch: tell, look, leave"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		doing(m, r, []call{remove})
+		m.Go(func() {
+			w := shardedregistry.Subscribe(r)
+			tell.Do(r)
+			w.Drain()
+			w.Leave()
+		})
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// A loop over WatchSnapshot shows that a key of its snapshot was deleted, also if it is first sent to a cell that another one
+// has replaced.
+func TestWatchSnapshotOfWhatIsReplaced(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "the rest of Delete ∥ Create(5)"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.SubscribeAfter(r)
+		m.Go(shardedregistry.Kill(r, "a"))
+		doing(m, r, []call{create(5)})
+		m.Final(func() {
+			remove.Do(r)
+			notified(m, r, append([]news{{Key: "a", Version: 1, Value: 7}}, w.Drain()...), false)
 			w.Leave()
 			clean(m, r)
 		})

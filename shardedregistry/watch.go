@@ -250,8 +250,6 @@ func (w *watcher[K, V]) keep(s *subscription[K, V]) {
 		for _, s := range w.subscriptions {
 			if c := w.root.cells.Load(s.key); c != nil && c.meta.Load().subscribed().has(s) {
 				kept = append(kept, s)
-			} else {
-				s.clear()
 			}
 		}
 		clear(w.subscriptions[len(kept):])
@@ -292,7 +290,8 @@ func (w *watcher[K, V]) close() {
 		}
 	}
 	for _, s := range w.subscriptions {
-		s.clear()
+		s.unsubscribe()
+		w.root.tidy(s.key, w.number)
 	}
 	w.todo, w.subscriptions, w.baseline = nil, nil, nil
 }
@@ -460,13 +459,6 @@ func (s *subscription[K, V]) unsubscribe() {
 			return
 		}
 	}
-}
-
-// clear takes s away, if it is still there, and what was kept for its watcher, which
-// has left, or whose key has gone.
-func (s *subscription[K, V]) clear() {
-	s.unsubscribe()
-	s.watcher.root.tidy(s.key, s.watcher.number)
 }
 
 // subscribers has the watchers and calls of Wait that are to be told of changes. It is
