@@ -135,11 +135,12 @@ func (c *campaign) try(m *mutant, slot string) *verdict {
 	if number != 0 {
 		c.tryTogether(m, number, v)
 	}
-	if v.fate == lived && (number == 0 || !c.config.quick) {
-		c.tryAlone(m, slot, number != 0, v)
-	}
-	if v.fate == lived && c.config.quick {
+	switch {
+	case v.fate != lived:
+	case c.config.quick:
 		v.untried = true
+	default:
+		c.tryAlone(m, slot, number != 0, v)
 	}
 	v.took = time.Since(start)
 	return v
