@@ -50,6 +50,13 @@ func (t *Lines[K, E]) GrowTo(n int) {
 	}
 }
 
+// Shrink halves the chains, however many cells there are.
+func (t *Lines[K, E]) Shrink() {
+	a, next := t.array.Load(), newArray[E](t.Chains()/2, t.least)
+	a.next.Store(next)
+	t.help(a, next, 0, a.chains())
+}
+
 // Hold locks the i-th chain, so that it cannot move, and returns what unlocks it.
 func (t *Lines[K, E]) Hold(i int) (release func()) {
 	root := t.array.Load().root(uint64(i))

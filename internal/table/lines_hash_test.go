@@ -127,6 +127,44 @@ func TestLinesGrowAgainHashingNothing(t *testing.T) {
 
 // Checks L7.
 
+// A set that has shrunk, so that its cells know some of the bits that they can, grows beyond that.
+func TestLinesGrowPastWhatTheyKnow(t *testing.T) {
+	for _, n := range []int{8, 16, 32} {
+		p := newNumbered()
+		for i := range 16 {
+			p.put(i)
+		}
+		p.GrowTo(64) // so that no cell knows any bit
+		for p.Chains() > n {
+			p.Shrink()
+		}
+		if n := p.Wrong(); n != 0 {
+			t.Errorf("%d cells have a wrong tag or wrong ways with %d chains", n, p.Chains())
+		}
+		p.GrowTo(1024)
+		for i := range 16 {
+			if e := p.load(strconv.Itoa(i)); e == nil {
+				t.Errorf("%d is lost after %d chains", i, n)
+			}
+		}
+	}
+}
+
+// A chain whose cells have moved together is as short as they allow.
+func TestLinesMoveIntoFullBuckets(t *testing.T) {
+	p := newNumbered()
+	for i := range 16 {
+		p.put(i << 16)
+	}
+	before := p.Buckets(0)
+	p.GrowTo(1024)
+	if n := p.Buckets(0); before != 4 || n != 4 {
+		t.Errorf("16 cells are in %d buckets, and after they have moved in %d, want 4", before, n)
+	}
+}
+
+// Checks L7.
+
 // Who moves a chain moves what is there then, also what has come, or has replaced
 // another cell, since he hashed the keys that were there before. A writer, whose
 // Compute is in its function when the growth begins, makes the change; and who

@@ -295,6 +295,26 @@ func TestLinesMoveWhileOthersWrite(t *testing.T) {
 	})
 }
 
+// A chain gets a bucket when its cells have been looked at and it has not moved yet.
+func TestLinesMoveABucketThatHasCome(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "move ∥ add(k)"}, func(m *mc.M) {
+		s := new(real)
+		s.MoveOnly(-1)
+		s.InitChains(hashOf, 2)
+		for _, k := range "acegi" { // as many as a bucket holds
+			s.add(string(k), 0)
+		}
+		s.Begin(4)
+		m.Go(s.Mover(0))
+		m.Go(func() { s.add("k", 1) })
+		m.Final(func() {
+			if got, ok := s.all(), s.fits(); got != "a0 c0 e0 g0 i0 k1" || ok != true {
+				m.Failf("%v, fits: %v", got, ok)
+			}
+		})
+	})
+}
+
 // All yields each key that stays once, and no key twice, while the set grows and
 // shrinks and others come and go.
 func TestLinesAllYieldsWhatStays(t *testing.T) {

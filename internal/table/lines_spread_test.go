@@ -41,7 +41,7 @@ func (s spreadParts) wantCounted(t *testing.T, n int) {
 		t.Fatalf("%d cells, want %d", found, n)
 	}
 	rest := s.uncounted()
-	if got := s.Len() + rest; got != n {
+	if got := s.Counted() + rest; got != n {
 		t.Fatalf("%d cells are counted, %d of them in parts, want %d", got, rest, n)
 	}
 	// Who counted when the set was twice as large leaves twice as much in a part.
@@ -90,11 +90,26 @@ func TestLinesCollectWhatPartsKept(t *testing.T) {
 	const parts = 8 // as many as chains, so that no part keeps a change
 	s := newSpread(hashes()["good"], parts)
 	for i := range s.words {
-		s.words[i].Store(3)
+		s.words[i].Store(1)
 	}
 	s.add(s.new("a", 0))
-	if rest := s.uncounted(); rest != 3*(parts-1) || s.Len() != 3+1 {
-		t.Errorf("%d cells are counted, and %d in parts, want 4 and %d", s.Len(), rest, 3*(parts-1))
+	if rest := s.uncounted(); rest != parts-1 || s.Len() != 2 {
+		t.Errorf("%d cells are counted, and %d in parts, want 2 and %d", s.Len(), rest, parts-1)
+	}
+}
+
+// Where there are many more chains than parts, few changes are counted in the word that all share.
+func TestLinesCountInFewWords(t *testing.T) {
+	s, shared := newSpread(hashes()["good"], 2), 0
+	for i := range 6000 {
+		before := s.Counted()
+		s.add(s.new(fmt.Sprint(i), i))
+		if i >= 3000 && s.Counted() != before {
+			shared++
+		}
+	}
+	if shared > 3000/50 {
+		t.Errorf("%d of 3000 additions have written the word that all share", shared)
 	}
 }
 

@@ -162,6 +162,44 @@ func TestTags(t *testing.T) {
 	}
 }
 
+// A key that has no cell does not have the cell nil either.
+func TestLinesDeleteNothing(t *testing.T) {
+	p := newParts(hashes()["good"])
+	if p.CompareAndDelete(p.key("a"), nil) {
+		t.Error("deleted")
+	}
+}
+
+// Keys know whether there are any that cannot be compared, and say which cannot.
+func TestKeysThatCannotBeCompared(t *testing.T) {
+	plain, dynamic := table.NewKeys[int](), table.NewKeys[any]()
+	if plain.Dynamic() || !dynamic.Dynamic() {
+		t.Errorf("Dynamic: int %t, any %t", plain.Dynamic(), dynamic.Dynamic())
+	}
+	hash := dynamic.Hasher("test")
+	if hash(1, 0) != dynamic.Hash(1) {
+		t.Error("another hash")
+	}
+	defer func() {
+		if p, _ := recover().(string); !strings.HasPrefix(p, "test: key [] of type []int cannot be compared: ") {
+			t.Errorf("panic %q", p)
+		}
+	}()
+	hash([]int{}, 0)
+}
+
+// Seven bits of the hash make a tag.
+func TestTagsTellHashesApart(t *testing.T) {
+	for h := range uint64(128) {
+		for other := range uint64(128) {
+			said, _ := table.Having([5]uint64{4: 1<<63 | h<<40}, 1<<63|other<<40)
+			if (said != 0) != (h == other) {
+				t.Fatalf("a slot of hash %#x is said to have that of %#x: %t", h<<40, other<<40, said != 0)
+			}
+		}
+	}
+}
+
 // A cell begins with a Node of the right type.
 func TestLinesOfNoCells(t *testing.T) {
 	for name, init := range map[string]func(){
