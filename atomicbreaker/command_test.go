@@ -525,3 +525,65 @@ func TestPermitTripIsNotInFlight(t *testing.T) {
 		s.events.want(t, e)
 	})
 }
+
+// A command reads the payload of a word only in the modes that have it.
+func TestCommandsTellModesApart(t *testing.T) {
+	byHand(t, ab.Config{Policy: ab.Consecutive(200), OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+		fail(t, s.allow, 100) // as a deadline, 100 ms
+		s.trip(50 * time.Millisecond)
+		wantState(t, s.state(), ab.Open)
+	})
+	byHand(t, ab.Config{OpenTimeout: time.Second}, func(t *testing.T, s subject) {
+		for range 17 { // streaks of 8 and 16 have the bits that mean watched and logged in a closed word
+			s.trip(0)
+			s.halfOpen()
+			wantState(t, s.state(), ab.HalfOpen)
+		}
+	})
+}
+
+// A breaker whose open time has passed is opened again, if only for a moment.
+func TestTripWhenTimeHasPassed(t *testing.T) {
+	byHand(t, ab.Config{}, func(t *testing.T, s subject) {
+		s.trip(time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+		s.trip(1)
+		if got := s.stats().Opened; got != 2 {
+			t.Fatalf("opened %d times, want 2", got)
+		}
+	})
+}
+
+// HalfOpen does not prolong the time of probes.
+func TestHalfOpenKeepsTheLease(t *testing.T) {
+	byHand(t, ab.Config{ProbeTimeout: time.Second}, func(t *testing.T, s subject) {
+		s.halfOpen()
+		admit(t, s.allow)
+		time.Sleep(time.Second - time.Millisecond)
+		s.halfOpen()
+		time.Sleep(time.Millisecond)
+		admit(t, s.allow)
+	})
+}
+
+// Both ends of an open time may be between two ticks.
+func TestOpenTimeBetweenTicks(t *testing.T) {
+	const d = 1500 * time.Microsecond
+	byHand(t, ab.Config{OpenTimeout: d, MaxOpenTimeout: d}, func(t *testing.T, s subject) {
+		time.Sleep(500 * time.Microsecond)
+		s.trip(0)
+		reject(t, s.allow, ab.ErrOpen)
+	})
+}
+
+func TestShortestBackoff(t *testing.T) {
+	byHand(t, ab.Config{OpenTimeout: time.Second, Backoff: func(int) time.Duration { return 1 }}, func(t *testing.T, s subject) {
+		s.trip(0)
+		time.Sleep(time.Millisecond)
+		admit(t, s.allow)
+	})
+}
+
+func TestLongestForgetAfter(t *testing.T) {
+	ab.MustNewGroup(ab.GroupConfig[string]{ForgetAfter: longestOpen})
+}
