@@ -202,6 +202,17 @@ func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish fu
 	}
 }
 
+// StartRefresh begins a Refresh of what k has, whose function never returns, and returns its timeout.
+func StartRefresh[K comparable, V any](c *Cache[K, V], k K) (timeOut func()) {
+	r := c.shared()
+	e, _ := r.find(k)
+	n, _ := r.newFlight(context.Background(), &entry[K, V]{key: k}, oneCaller)
+	if _, mine := r.beginRefresh(n, r.at(k), e); !mine {
+		panic("oncecache: another call refreshes it, or it has gone")
+	}
+	return func() { r.timeOut(n.entry, n.state, e) }
+}
+
 // MakeDue makes the next use of the value of k renew it, as the timer does.
 func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	r := c.shared()

@@ -227,6 +227,42 @@ func TestRefreshTooLate(t *testing.T) {
 	})
 }
 
+// A Refresh that has timed out takes no other off the value, however late it is: Set ends the other.
+func TestLateTimeoutEndsNoOther(t *testing.T) {
+	mc.Check(t, twice.of("timeout of a Refresh ∥ Refresh, whose function sets the key"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{})
+		c.Set(1, 1)
+		m.Go(oncecache.StartRefresh(c, 1))
+		m.Go(func() {
+			v, err := c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				c.Set(1, 5)
+				return 3, nil
+			})
+			if err == nil && v != 5 || err != nil && err != oncecache.ErrCreateTimeout {
+				m.Failf("%d, %v of a Refresh that Set has ended", v, err)
+			}
+		})
+	})
+}
+
+// Info knows of a value while a Refresh of it fails.
+func TestInfoBesideARefreshThatFails(t *testing.T) {
+	mc.Check(t, twice.of("Info ∥ Refresh, which fails"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{})
+		c.Set(1, 1)
+		m.Go(func() {
+			if i, ok := c.Info(1); !ok || i != (oncecache.Info{}) {
+				m.Failf("%+v, %t", i, ok)
+			}
+		})
+		m.Go(func() {
+			if _, err := c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return 0, errRefused })); err != errRefused {
+				m.Failf("%v", err)
+			}
+		})
+	})
+}
+
 // Who puts another value in the place of a key's, and refreshes that, gets what a function makes
 // which began after that: a Refresh of the value before, which is late, ends no Refresh of this
 // one, and the new value stays.

@@ -296,6 +296,28 @@ func TestStressEndingsOfOtherKeysAreCounted(t *testing.T) {
 	}
 }
 
+// Nor is a failure or a panic of one batch, which counts for each of its keys, lost to that of another.
+func TestStressEndingsOfBatchesAreCounted(t *testing.T) {
+	const callers, rounds, keys = 4, 500, 100
+	c := oncecache.MustNew(oncecache.Config[int, int]{})
+	together(callers, func(i int) {
+		mine := make([]int, keys)
+		for j := range mine {
+			mine[j] = i*keys + j
+		}
+		for range rounds {
+			c.GetOrCreateMany(context.Background(), mine, func(context.Context, []int) (map[int]int, error) { return nil, errRefused })
+			func() {
+				defer func() { _ = recover() }()
+				c.GetOrCreateMany(context.Background(), mine, func(context.Context, []int) (map[int]int, error) { panic("refused") })
+			}()
+		}
+	})
+	if got := c.Stats(); got.Failed != callers*rounds*keys || got.Panicked != callers*rounds*keys {
+		t.Errorf("%d failed, and %d panicked, want %d each", got.Failed, got.Panicked, callers*rounds*keys)
+	}
+}
+
 // A batch that has to look again, because it has waited in vain, counts each key once.
 func TestBatchesThatLookAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
