@@ -420,7 +420,7 @@ func TestNoCycleOfWhoHasCalled(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var c oncecache.Cache[string, int]
-			var asks *call
+			asking := make(chan *call, 1)
 			v, err := c.GetOrCreateContext(t.Context(), "outer", func(ctx context.Context, _ string) (int, error) {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
@@ -428,10 +428,11 @@ func TestNoCycleOfWhoHasCalled(t *testing.T) {
 					ctx = context.WithoutCancel(ctx)
 				}
 				c.GetOrCreateContext(ctx, "inner", func(ctx context.Context, _ string) (int, error) {
-					asks = startCall(func() (int, error) {
+					asks := startCall(func() (int, error) {
 						time.Sleep(time.Minute)
 						return c.Wait(context.WithoutCancel(ctx), "outer")
 					})
+					asking <- asks
 					if leaves {
 						<-asks.done
 					}
@@ -443,7 +444,7 @@ func TestNoCycleOfWhoHasCalled(t *testing.T) {
 			if v != 2 || err != nil {
 				t.Errorf("%d, %v", v, err)
 			}
-			wantAll(t, []*call{asks}, result{value: 2})
+			wantAll(t, []*call{<-asking}, result{value: 2})
 		})
 	}
 }

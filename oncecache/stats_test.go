@@ -571,6 +571,7 @@ func TestOnCreateOfAbandonedFunctions(t *testing.T) {
 				return errRefused
 			})
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if want := (created{"k", time.Second, errRefused.Error()}); len(got) != 1 || got[0] != want {
 				t.Errorf("%s: told %v, want %v", name, got, want)
 			}
