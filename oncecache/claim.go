@@ -97,7 +97,7 @@ func (r *root[K, V]) awaitFree(e *entry[K, V], c *claim, who *caller) error {
 	if part := who.part; part != nil && part.claim == c {
 		return errRecursion
 	}
-	for _, f := range r.backlog.flights(c) { // one that is about to be hidden wakes this call then
+	for _, f := range r.backlog.flights(c) { // whoever hides another one wakes this call
 		if f.runsHere() {
 			return errRecursion
 		}
