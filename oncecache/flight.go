@@ -517,9 +517,7 @@ func (n *creation[K, V]) refuseHeavy() {
 	}
 	if e.state.Load().flight != nil && r.vacate(n.old) { // LP(Refresh): too heavy, and not too late
 		s := r.uncount(n.old)
-		if other := r.haltRefresh(s, nil); other != nil { // which began meanwhile
-			r.later(r.release(other, r.uncount(other), ReasonDiscarded))
-		}
+		r.endRefresh(s, nil) // another one, which began meanwhile
 		r.later(r.release(n.old, s, ReasonReplaced))
 	}
 	r.vacate(e) // if it has come to the table since

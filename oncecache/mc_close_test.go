@@ -192,6 +192,48 @@ func TestProtocolsOfForgottenCreationsThatCloseEnds(t *testing.T) {
 	})
 }
 
+// Whoever takes a value away closes it, also if a Refresh has just made another one, which is closed first and whose
+// Close function exits.
+func TestProtocolsOfARefreshWhoseCloseExits(t *testing.T) {
+	type cache = *oncecache.Cache[int, int]
+	for name, goes := range map[string]func(c cache){
+		"Delete":           func(c cache) { c.Delete(1) },
+		"CompareAndDelete": func(c cache) { oncecache.CompareAndDelete(c, 1, 1) },
+		"Clear":            func(c cache) { c.Clear() },
+		"Set":              func(c cache) { c.Set(1, 3) },
+		"Discard": func(c cache) {
+			l, _ := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 4, nil })
+			l.Discard()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("Refresh, the Close function of whose value calls runtime.Goexit ∥ "+name), func(m *mc.M) {
+				var shut [5]atomics.Uint32
+				c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(_, v int) error {
+					if shut[v].Add(1); v == 2 {
+						runtime.Goexit()
+					}
+					return nil
+				}})
+				c.Set(1, 1)
+				m.Go(func() { c.Refresh(context.Background(), 1, anew(makesTwo)) })
+				m.Go(func() { goes(c) })
+				m.Final(func() {
+					left := c.Len()
+					if n := oncecache.Pending(c); n != left {
+						m.Failf("%d values are pending, and %d are there", n, left)
+					}
+					for v := range shut {
+						if n := shut[v].Load(); n > 1 {
+							m.Failf("%d is closed %d times", v, n)
+						}
+					}
+				})
+			})
+		})
+	}
+}
+
 // A bureau is a cache of several keys whose listener notes what it is told, and whose
 // callers note what they have removed. Each value is made once, and told once, with the
 // reason of whoever has removed it.

@@ -202,29 +202,22 @@ func (r *root[K, V]) helpReplace(old, made *entry[K, V]) {
 }
 
 // endRefresh ends what was to replace an entry that has left the table in state s: in the value
-// of to, or, if that is nil, as Delete ends a creation.
+// of to, or, if that is nil, as Delete ends a creation. It calls no function of the user.
 func (r *root[K, V]) endRefresh(s *state[K, V], to *entry[K, V]) {
-	if n := r.haltRefresh(s, to); n != nil {
-		r.retire(n, ReasonDiscarded)
+	n := s.making()
+	if n == nil {
+		return
 	}
-}
-
-// haltRefresh is endRefresh without the end of a value that is there already. It returns the entry
-// of that, which cannot come to the table any more, or nil.
-func (r *root[K, V]) haltRefresh(s *state[K, V], to *entry[K, V]) (n *entry[K, V]) {
 	ready := false
-	switch n = s.making(); {
-	case n == nil:
-	case to != nil:
+	if to != nil {
 		ready = r.overtake(n, to)
-	default:
+	} else {
 		ready = r.forget(n)
 		r.stopRenewing(n)
 	}
-	if !ready {
-		return nil
+	if ready { // and it cannot come to the table any more
+		r.later(r.release(n, r.uncount(n), ReasonDiscarded))
 	}
-	return n
 }
 
 // stopRenewing says that the old value, which n was to replace, has gone: if n is made in the
