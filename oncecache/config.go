@@ -33,8 +33,8 @@ type Config[K comparable, V any] struct {
 	// pointer or the like also stays open if it is the key's again when it would be closed.
 	//
 	// Close runs on the goroutine of the Set, Delete, CompareAndDelete, Refresh, Release or Discard that
-	// removes the value or is its last user; for a value that is made too late, on that of the function; and
-	// otherwise on up to 16 goroutines of the cache. If it hangs, it keeps its goroutine; when all 16 hang, values
+	// removes the value or is its last user; for a value that is made too late, mostly on that of the function;
+	// and otherwise on up to 16 goroutines of the cache. If it hangs, it keeps its goroutine; when all 16 hang, values
 	// that the cache removes wait to be closed, and with CloseBeforeCreate so do the creations of their keys.
 	// [Cache.Close] returns errors, and panics as [*PanicError].
 	//
