@@ -15,7 +15,7 @@ import (
 // again, and only Flush returns the error.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is replaced or,
-// if nothing is to be forgotten, when the latest one is found.
+// if nothing is to be forgotten, when the latest one, or none, is found.
 func (t *Tracker[E]) Prune(keep int) int {
 	if keep < 1 {
 		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))
