@@ -376,49 +376,52 @@ func TestStressFollow(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	tracker, m := kept(cowchangeset.Config[int]{})
-	c, _ := tracker.Start(t.Context())
-	tracker.Record(1)
-	if c.Reason() != nil {
-		t.Error(c.Reason())
-	}
-	m.faults(func(_ context.Context, method, _ string) error {
-		if method == "Abort" {
-			return errDisk
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{})
+		c, _ := tracker.Start(t.Context())
+		tracker.Record(1)
+		if c.Reason() != nil {
+			t.Error(c.Reason())
 		}
-		return nil
-	})
-	if err := c.Abort(t.Context(), errors.New("the plan was wrong")); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
-	if err := c.Apply(t.Context(), func(context.Context, final) error { panic("called") }); err != cowchangeset.ErrAborted {
-		t.Error(err)
-	}
-	m.faults(nil)
-	if err := c.Abort(t.Context(), errDisk); err != nil || c.Reason() == nil || c.Reason().Error() != "the plan was wrong" {
-		t.Error(err, c.Reason())
-	}
-	if s := m.has("1"); !s.Aborted || s.Reason != "the plan was wrong" || len(s.Entries) != 1 {
-		t.Errorf("%+v", s)
-	}
-	again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, open := again.Current(); open || c.Reason() == nil || c.Reason().Error() != "the plan was wrong" {
-		t.Error(open, c.Reason())
-	}
-	m.check(t)
+		m.faults(func(_ context.Context, method, _ string) error {
+			if method == "Abort" {
+				return errDisk
+			}
+			return nil
+		})
+		if err := c.Abort(t.Context(), errors.New("the plan was wrong")); !errors.Is(err, errDisk) {
+			t.Error(err)
+		}
+		if err := c.Apply(t.Context(), func(context.Context, final) error { panic("called") }); err != cowchangeset.ErrAborted {
+			t.Error(err)
+		}
+		synctest.Wait() // a call of the store that has begun may still fail
+		m.faults(nil)
+		if err := c.Abort(t.Context(), errDisk); err != nil || c.Reason() == nil || c.Reason().Error() != "the plan was wrong" {
+			t.Error(err, c.Reason())
+		}
+		if s := m.has("1"); !s.Aborted || s.Reason != "the plan was wrong" || len(s.Entries) != 1 {
+			t.Errorf("%+v", s)
+		}
+		again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, open := again.Current(); open || c.Reason() == nil || c.Reason().Error() != "the plan was wrong" {
+			t.Error(open, c.Reason())
+		}
+		m.check(t)
 
-	_, c = opened(t)
-	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(errDisk)
-	if err := c.Abort(ended, nil); err != errDisk || c.Reason() != nil {
-		t.Error(err, c.Reason())
-	}
-	if err := c.Abort(t.Context(), nil); err != nil || c.Reason() != cowchangeset.ErrAborted {
-		t.Error(err, c.Reason())
-	}
+		_, c = opened(t)
+		ended, cancel := context.WithCancelCause(t.Context())
+		cancel(errDisk)
+		if err := c.Abort(ended, nil); err != errDisk || c.Reason() != nil {
+			t.Error(err, c.Reason())
+		}
+		if err := c.Abort(t.Context(), nil); err != nil || c.Reason() != cowchangeset.ErrAborted {
+			t.Error(err, c.Reason())
+		}
+	})
 }
 
 // The reason of an Abort that was refused is nobody's.

@@ -510,9 +510,10 @@ func TestStoreFailsForThoseItWasFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
 		tracker.Start(t.Context())
-		goOn, calls := make(chan struct{}), 0
+		goOn, returned, calls := make(chan struct{}), make(chan struct{}), 0
 		m.faults(func(context.Context, string, string) error {
 			if calls++; calls > 1 {
+				<-returned // or the first Record might find its entry stored, and return no error
 				return nil
 			}
 			<-goOn
@@ -520,7 +521,11 @@ func TestStoreFailsForThoseItWasFor(t *testing.T) {
 		})
 		var errs [2]error
 		for i := range errs {
-			go func() { _, errs[i] = tracker.Record(i) }()
+			go func() {
+				if _, errs[i] = tracker.Record(i); i == 0 {
+					close(returned)
+				}
+			}()
 			synctest.Wait()
 		}
 		close(goOn)
