@@ -861,3 +861,134 @@ func TestProtocolsOfWeights(t *testing.T) {
 		})
 	}
 }
+
+// watched is the context of a caller. It fires waits when it is asked for Done a second time: the caller waits.
+type watched struct {
+	context.Context
+	asked int
+	waits atomics.Event
+}
+
+func (c *watched) Done() <-chan struct{} {
+	if c.asked++; c.asked == 2 {
+		c.waits.Fire()
+	}
+	return c.Context.Done()
+}
+
+// Two calls that change a count at once change it twice.
+func TestProtocolsOfCounts(t *testing.T) {
+	config := endless
+	config.RecordStats = true
+	create := func(k int, fails bool) func(*estate) {
+		return func(e *estate) {
+			e.c.GetOrCreate(k, func() (int, error) {
+				if fails {
+					return 0, errRefused
+				}
+				return e.make(k)(nil, k)
+			})
+		}
+	}
+	slow := func(k int) func(*estate) {
+		return func(e *estate) {
+			e.c.GetOrCreate(k, func() (int, error) {
+				e.m.Advance(short)
+				return e.make(k)(nil, k)
+			})
+		}
+	}
+	refresh := func(k int) func(*estate) {
+		return func(e *estate) {
+			e.c.Refresh(context.Background(), k, func(_ context.Context, _, _ int, _ bool) (int, error) { return e.make(k+2)(nil, k) })
+		}
+	}
+	modifiesNot := func(k int) func(*estate) {
+		return func(e *estate) {
+			e.c.Refresh(context.Background(), k, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
+		}
+	}
+	get := func(k int) func(*estate) { return func(e *estate) { e.c.Get(k) } }
+	both := func(e *estate) { e.set(1, 1); e.set(2, 2) }
+	counts := func(of string, count func(oncecache.Stats) uint64) func(*estate) {
+		return func(e *estate) {
+			if n := count(e.c.Stats()); n != 2 {
+				e.m.Failf("%d %s, and not 2", n, of)
+			}
+		}
+	}
+	for _, s := range []scene{
+		{"creations", config, nil, []func(*estate){create(1, false), create(2, false)}, counts("creations", func(s oncecache.Stats) uint64 { return s.Created })},
+		{"failures", config, nil, []func(*estate){create(1, true), create(2, true)}, counts("failures", func(s oncecache.Stats) uint64 { return s.Failed })},
+		{"values that stay", config, both, []func(*estate){modifiesNot(1), modifiesNot(2)}, counts("creations", func(s oncecache.Stats) uint64 { return s.Created })},
+		{"hits", config, both, []func(*estate){get(1), get(2)}, counts("hits", func(s oncecache.Stats) uint64 { return s.Hits })},
+		{"misses", config, nil, []func(*estate){get(1), get(2)}, counts("misses", func(s oncecache.Stats) uint64 { return s.Misses })},
+		{"times", config, nil, []func(*estate){slow(1), slow(2)}, func(e *estate) {
+			if d := e.c.Stats().CreateTime; d < 2*short {
+				e.m.Failf("creations took %v, and each %v at least", d, short)
+			}
+		}},
+		{"refreshes", config, both, []func(*estate){refresh(1), refresh(2)}, func(e *estate) {
+			if n := e.c.Len(); n != 2 {
+				e.m.Failf("%d entries, and not 2", n)
+			}
+		}},
+	} {
+		s.run(t)
+	}
+
+	renews := config
+	renews.RenewAhead = time.Hour
+	var now *estate
+	renews.Renew = func(_ context.Context, k, old int) (int, error) { return now.make(k+2)(nil, k) }
+	scene{"renewals", renews, func(e *estate) {
+		now = e
+		both(e)
+		oncecache.MakeDue(e.c, 1)
+		oncecache.MakeDue(e.c, 2)
+	}, []func(*estate){get(1), get(2)}, counts("renewals", func(s oncecache.Stats) uint64 { return s.Renewals })}.run(t)
+
+	var (
+		leave   func()
+		began   atomics.Event
+		callers [2]*watched
+		left    [2]atomics.Event
+	)
+	waiting := func(e *estate, n int) {
+		for f := range e.c.InFlight() {
+			if f.Waiting != n {
+				e.m.Failf("%d wait, and not %d", f.Waiting, n)
+			}
+		}
+	}
+	joins := func(i int) func(*estate) {
+		return func(e *estate) {
+			began.Wait()
+			e.c.GetOrCreateContext(callers[i], 1, func(context.Context, int) (int, error) {
+				e.m.Failf("a second creation")
+				return 0, errRefused
+			})
+			left[i].Fire()
+		}
+	}
+	scene{"callers that wait, and leave", config, func(*estate) {
+		began = atomics.MakeEvent()
+		var ctx context.Context
+		ctx, leave = atomics.WithCancel(context.Background())
+		for i := range callers {
+			callers[i], left[i] = &watched{Context: ctx, waits: atomics.MakeEvent()}, atomics.MakeEvent()
+		}
+	}, []func(*estate){func(e *estate) {
+		e.c.GetOrCreate(1, func() (int, error) {
+			began.Fire()
+			callers[0].waits.Wait()
+			callers[1].waits.Wait()
+			waiting(e, 2)
+			leave()
+			left[0].Wait()
+			left[1].Wait()
+			waiting(e, 0)
+			return e.make(1)(nil, 1)
+		})
+	}, joins(0), joins(1)}, counts("callers that have joined", func(s oncecache.Stats) uint64 { return s.Joined })}.run(t)
+}

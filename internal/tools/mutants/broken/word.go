@@ -48,7 +48,9 @@ func SkippedSwap[W cell[V], V any](w W, _ V) V { return w.Load() }
 
 // TornAdd reads and then stores.
 func TornAdd[W cell[V], V integer](w W, delta V) V {
+	beforeLoad(w)
 	sum := w.Load() + delta
+	beforeStore(w)
 	w.Store(sum)
 	return sum
 }

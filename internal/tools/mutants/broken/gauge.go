@@ -1,0 +1,7 @@
+//go:build !modelcheck
+
+package broken
+
+func beforeLoad(any) {}
+
+func beforeStore(any) {}
