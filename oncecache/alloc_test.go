@@ -48,6 +48,7 @@ func TestAllocs(t *testing.T) {
 			records.GetOrCreate("new", func() (*int, error) { captured++; return one, nil })
 			records.Delete("new")
 		}},
+		{"New, without an order of entries", 8, func() { oncecache.MustNew(oncecache.Config[string, *int]{}) }},
 		{"Get", 0, func() { c.Get(key) }},
 		{"Get of an absent key", 0, func() { c.Get("absent") }},
 		{"Len", 0, func() { c.Len() }},

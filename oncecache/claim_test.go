@@ -202,6 +202,26 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 	}
 }
 
+// A key whose old value is being closed is absent for Wait, which does not look at its context then.
+func TestWaitForWhatIsClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(config{CloseBeforeCreate: true})
+		l := p.take(t)
+		p.Delete("k")
+		ended, leave := context.WithCancel(t.Context())
+		leave()
+		for _, ctx := range []context.Context{t.Context(), ended} {
+			for _, k := range []string{"k", "another"} {
+				if _, err := p.Wait(ctx, k); err != oncecache.ErrNotFound {
+					t.Errorf("%s: %v", k, err)
+				}
+			}
+		}
+		l.Release()
+		p.shut(t)
+	})
+}
+
 // A key is forgotten when nothing is left of it.
 func TestFreeKeysAreForgotten(t *testing.T) {
 	c := oncecache.MustNew(config{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})

@@ -58,6 +58,7 @@ func TestExtremeSettings(t *testing.T) {
 		"none":              {config{}, 10, 10},
 		"MaxEntries 1":      {config{MaxEntries: 1}, 1, 1},
 		"MaxEntries max":    {config{MaxEntries: math.MaxInt}, 10, 10},
+		"MaxWeight 1":       {config{MaxWeight: 1, Weight: func(string, int) int64 { return 1 }}, 1, 1},
 		"idle 1 ns":         {config{IdleTimeout: 1}, 10, 0},
 		"idle a century":    {config{IdleTimeout: century}, 10, 10},
 		"idle max":          {config{IdleTimeout: math.MaxInt64}, 10, 10},
@@ -132,6 +133,21 @@ func TestShortestCreateTimeout(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil || len(closed) != 1000 {
 		t.Errorf("%v, %d closed", err, len(closed))
 	}
+}
+
+// An error is kept for a nanosecond, if that is ErrorTTL.
+func TestShortestErrorTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{ErrorTTL: 1})
+		c.GetOrCreate("k", failing)
+		if _, err := c.GetOrCreate("k", unexpected(t)); err != errRefused {
+			t.Error(err)
+		}
+		time.Sleep(1)
+		if v, err := c.GetOrCreate("k", with(1)); v != 1 || err != nil {
+			t.Error(v, err)
+		}
+	})
 }
 
 // Whatever ErrorTTL returns, an error is kept for so long, and for ever if that
