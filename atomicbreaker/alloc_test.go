@@ -39,6 +39,9 @@ func TestAllocations(t *testing.T) {
 			nested.Reset()
 		}
 	}})
+	full := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}, MaxOpen: 1, ForgetAfter: -1})
+	full.Trip("open", -1)
+	full.RecordFailure("failing")
 	n := 0
 	for _, tt := range []struct {
 		name string
@@ -62,6 +65,7 @@ func TestAllocations(t *testing.T) {
 		{"Group.Allow, Success of a struct", 0, func() { p, _ := pairs.Allow(pair{1, 2}); p.Success() }},
 		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},
 		{"Group failure of a failing key", 0, func() { p, _ := strings.Allow("failing"); p.Cancel(); strings.IsOpen("failing") }},
+		{"Group failure that is withheld, and nothing is forgotten", 0, func() { full.RecordFailure("failing") }},
 		{"Group.IsOpen, RecordSuccess", 0, func() { strings.IsOpen("healthy"); strings.RecordSuccess("healthy") }},
 		{"Allow, Success, with a listener", 0, func() { p, _ := notified.Allow(); p.Success() }},
 		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := notified.Allow(); p.Failure(); p, _ = notified.Allow(); p.Success() }},

@@ -714,6 +714,21 @@ func TestLeaseIsRenewedByAdmission(t *testing.T) {
 	})
 }
 
+// A probe has its whole time, also if it was admitted right after another.
+func TestLeasesAreExact(t *testing.T) {
+	const timeout = 10 * time.Second
+	subjects(t, probing(2, 1, timeout), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		admit(t, allow)
+		time.Sleep(1)
+		admit(t, allow)
+		time.Sleep(timeout - 1)
+		reject(t, allow, ab.ErrTooManyProbes)
+		time.Sleep(1)
+		admit(t, allow)
+	})
+}
+
 // Probes that each take most of ProbeTimeout add up to CloseAfter, however
 // long that takes all together.
 func TestSlowProbesClose(t *testing.T) {

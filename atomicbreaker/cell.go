@@ -121,7 +121,7 @@ func (c *cell[K]) retire(w word) (dead bool) {
 	}
 	g, hash := c.group, c.group.hash(c.key, 0)
 	g.cells.Compute(c.key, func(now *cell[K]) *cell[K] {
-		if now != c || !c.word.CompareAndSwap(uint64(w), uint64(w.living().stay().bury())) {
+		if !c.word.CompareAndSwap(uint64(w), uint64(w.living().stay().bury())) {
 			return now
 		}
 		dead = true
@@ -176,7 +176,7 @@ func (c *cell[K]) relax(did step) {
 	if w.mode() != closed || !w.watched() || w != w.flagged() {
 		return
 	}
-	if r := c.set.Load().rules; len(r.windows) != 0 && (did.at == 0 || c.idle(did.at) < r.span) {
+	if r := c.set.Load().rules; len(r.windows) != 0 && c.idle(did.at) < r.span {
 		return
 	}
 	if was := word(c.word.Load()); was.living() == w {

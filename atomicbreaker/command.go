@@ -61,7 +61,7 @@ func (c *core) command(m command) (did step) {
 			now, x.at = s.clock()
 		}
 		if x.next = m.next(w, s, now); x.next == w {
-			if w.mode() == halfOpen && s.forgetAfter != 0 && word(c.word.Load()) != was {
+			if w.mode() == halfOpen && word(c.word.Load()) != was {
 				continue // the core may have been touched for a later word, and this was forgotten
 			}
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.

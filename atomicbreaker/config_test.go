@@ -279,6 +279,8 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 		{"to a longer one", ab.KOfN(4, 50), "fsf", ab.KOfN(3, 90), 2, strings.Repeat("s", 86) + "f", true},
 		{"to one that is too short", ab.KOfN(4, 90), "fsf", ab.KOfN(3, 50), 2, strings.Repeat("s", 47) + "f", false},
 		{"to one that is just long enough", ab.KOfN(4, 90), "fsf", ab.KOfN(3, 50), 2, strings.Repeat("s", 46) + "f", true},
+		{"from a history beside a window", ab.AnyOf(ab.KOfN(9, 20), ab.FailureRate(1, 9, time.Hour)), "s", ab.Consecutive(2), 0, "ff", true},
+		{"to a function", ab.Consecutive(9), "ff", ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Consecutive >= 4 }), 2, "ff", true},
 		{"to windows", ab.Consecutive(9), "ff", ab.FailureCount(2, time.Hour), 0, "ff", true},
 		{"from both to a long one", ab.AnyOf(ab.Consecutive(9), ab.KOfN(8, 9)), "fff", ab.AnyOf(ab.Consecutive(4), ab.KOfN(100, 100)), 3, "f", true},
 	} {

@@ -224,21 +224,20 @@ func (c *core) idle(now time.Duration) time.Duration {
 	return now - time.Duration(c.touched.Load())
 }
 
-// forgotten reports whether ForgetAfter has passed at now for a key whose word is not that
-// of a healthy one. now must have been read after the word.
+// forgotten reports whether ForgetAfter has passed at now for a key that is open, half-open,
+// or closed but not pristine. now must have been read after the word.
 func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 	switch {
 	case s.forgetAfter == 0:
 		return false
 	case w.mode() == closed:
-		return w != w.stay() && c.idle(now) >= s.forgetAfter
+		return c.idle(now) >= s.forgetAfter
 	case w.mode() == open:
 		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
-	case w.mode() == halfOpen:
+	default:
 		idle := c.idle(now)
 		return idle >= s.forgetAfter+s.probeTimeout && w.leaseLeft(s, now, idle) <= 0
 	}
-	return false
 }
 
 // forget makes a cell healthy that was forgotten: it closes or retires the cell. It
@@ -309,7 +308,7 @@ const (
 	reached                    // enough for a KOfN, or a window
 	slotted                    // of a probe that still has its slot
 	expired                    // the time of the open word has passed
-	refused                    // its Trip found no place in the open quota, so it counts as any failure
+	refused                    // its Trip, or a TripFunc, found no place in the open quota, so it counts as if it did not trip
 
 	// Of both.
 	withheld // the open quota keeps it from opening the breaker, or has kept it
@@ -380,7 +379,7 @@ func (r *report) run() (Verdict, step) {
 		next, v := w.record(res, s)
 		if v == Tripped && w.mode() == closed && s.quota != nil {
 			if acquired = s.quota.acquire(s.openLimit); !acquired {
-				if res.outcome != Ignored && res.is(tripping) {
+				if res.is(tripping) {
 					r.result.how, r.result.open = r.result.how&^tripping|refused, 0
 					continue
 				}
@@ -388,7 +387,7 @@ func (r *report) run() (Verdict, step) {
 				next, v = w.record(res, s)
 			}
 		}
-		ok := true
+		var ok bool
 		if v == Counted && w.mode() == closed && s.rules.last != 0 && res.outcome != Ignored {
 			if next, ok = c.remember(w, res.outcome == Failure, s); !ok {
 				continue
@@ -403,7 +402,7 @@ func (r *report) run() (Verdict, step) {
 			next, ok = r.changeCount(was, next, res)
 		}
 		if ok {
-			if r.step.to = next; v == Counted && r.countedIn(next) && res.is(bad) && s.rules.asks && r.step.flags&withheld == 0 {
+			if r.step.to = next; r.countedIn(next) && res.is(bad) && s.rules.asks && r.step.flags&withheld == 0 {
 				r.step.flags |= asks
 			}
 			return v, r.step
@@ -420,11 +419,11 @@ func (r *report) of(w word) result {
 	res := r.result
 	switch w.mode() {
 	case closed:
-		if r.full.why != 0 || res.outcome == Failure && r.settings.rules.last != 0 && r.core.enough(w, r.settings) {
+		if r.full.why != 0 || res.outcome == Failure && r.core.enough(w, r.settings) {
 			res.how |= reached
 		}
 	case open:
-		if res.is(direct) && !w.openPending(r.settings, r.settings.now()) {
+		if !w.openPending(r.settings, r.settings.now()) {
 			res.how |= expired
 		}
 	case halfOpen:
@@ -456,7 +455,7 @@ func (r *report) changeCount(was, next word, res result) (to word, ok bool) {
 		}
 		r.step.flags |= wrote
 	}
-	if held && next.mode() == closed {
+	if held {
 		s.counters.mine().withheld.Add(1)
 		r.step.flags |= withheld
 	}
@@ -486,7 +485,7 @@ func (r result) reason(w word, v Verdict, full tally) Reason {
 		return ReasonRecordSuccess
 	case v == Recovered:
 		return ReasonRecovered
-	case w.mode() == closed && full.why != 0:
+	case full.why != 0:
 		return full.why
 	case r.is(tripping):
 		return ReasonTrip
@@ -501,7 +500,7 @@ func (r result) reason(w word, v Verdict, full tally) Reason {
 // forget makes a key healthy that was forgotten, so that the result finds it so. It
 // reports whether the caller has to read the word again.
 func (r *report) forget(was, w word) (again bool) {
-	if r.now = 0; r.settings.forgetAfter == 0 || r.skipForget || r.countedIn(w) {
+	if r.now = 0; r.skipForget || r.countedIn(w) {
 		return false
 	}
 	if w.mode() == closed && r.result.outcome == Success && r.settings.rules.last == 0 && len(r.settings.rules.windows) == 0 {
@@ -509,7 +508,7 @@ func (r *report) forget(was, w word) (again bool) {
 	}
 	owed, now, did := r.core.forget(was, w, r.settings)
 	r.now, r.skipForget = now, did && !r.core.deliveredUpTo(w)
-	r.step.add(owed, did && w.mode() != closed)
+	r.step.add(owed, did)
 	return did
 }
 
@@ -530,7 +529,7 @@ func (r *report) count(w word) (again bool) {
 		return false
 	}
 	isBad := r.result.is(bad)
-	if r.core.owner != nil && !w.watched() && !isBad {
+	if !w.watched() && !isBad {
 		return false
 	}
 	at := r.now

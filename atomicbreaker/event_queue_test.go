@@ -182,24 +182,37 @@ func TestCallsAfterResetAllOutliveTheirCell(t *testing.T) {
 	}
 }
 
-// A breaker keeps none of the events that have waited for a late winner, once the listener was
-// told of them.
+// A breaker keeps none of the events that have waited for a late winner, or for the listener,
+// once that was told of them.
 func TestMemoryOfDeliveredEvents(t *testing.T) {
 	const many = 20_000
-	notified := 0
-	b := deafTo(many, func(Event) { notified++ })
-	before := heapInUse()
-	for gen := uint32(2); gen <= many; gen++ {
-		publish(b, gen)
+	others := func(b *Breaker) {
+		for gen := uint32(3); gen <= many; gen++ {
+			publish(b, gen)
+		}
+		publish(b, 2)
 	}
-	publish(b, 1)
-	if notified != many {
-		t.Fatalf("told of %d events, want %d", notified, many)
+	for _, slow := range []bool{false, true} {
+		notified := 0
+		var b *Breaker
+		b = deafTo(many, func(Event) {
+			if notified++; slow && notified == 1 {
+				others(b)
+			}
+		})
+		before := heapInUse()
+		if !slow {
+			others(b)
+		}
+		publish(b, 1)
+		if notified != many {
+			t.Fatalf("told of %d events, want %d", notified, many)
+		}
+		if kept := heapInUse() - before; kept > many {
+			t.Errorf("%d bytes are kept, slow %v", kept, slow)
+		}
+		runtime.KeepAlive(b)
 	}
-	if kept := heapInUse() - before; kept > many {
-		t.Errorf("%d bytes are kept", kept)
-	}
-	runtime.KeepAlive(b)
 }
 
 // heapInUse returns how many bytes are reachable.

@@ -102,6 +102,16 @@ func TestLogsGoRound(t *testing.T) {
 	}
 }
 
+// Bursts take all blocks before they take one again.
+func TestBlocksAreTakenInOrder(t *testing.T) {
+	l := new(failureLog)
+	for i := range uint32(2 * (blockMask + 1)) {
+		if block, want := l.reserve()>>blockBits, (i+1)&blockMask; block != want {
+			t.Fatalf("block %d after %d blocks, want %d", block, i, want)
+		}
+	}
+}
+
 // A burst takes the blocks that it runs into, so that the next begins behind
 // them.
 func TestBurstsTakeTheirBlocks(t *testing.T) {

@@ -70,8 +70,8 @@ func (g *group[K]) sweepGrown(at int64) {
 }
 
 // Sweep removes the keys that have nothing left in their windows and those that are past
-// ForgetAfter, and returns their number. The listener gets an event for each that was not
-// closed.
+// ForgetAfter, and returns their number; of two calls at once, both may count a key. The
+// listener gets an event for each that was not closed.
 //
 // Sweep is blocking on one bucket's mutex at a time, within that on the group's, and on the
 // listener. It takes effect for each key by one CAS.

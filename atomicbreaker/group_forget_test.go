@@ -239,7 +239,9 @@ func TestFailingKeysAreForgotten(t *testing.T) {
 					fail(t, keyed(g, "k"), 1)
 				}
 				inFlight := admit(t, keyed(g, "k"))
-				time.Sleep(time.Hour)
+				time.Sleep(time.Hour / 2)
+				admit(t, keyed(g, "k")).Cancel() // which nobody remembers
+				time.Sleep(time.Hour / 2)
 				if n := g.Sweep(); n != 1 || g.Len() != 0 {
 					t.Fatalf("Sweep removed %d keys, %d are left", n, g.Len())
 				}
@@ -403,12 +405,16 @@ func TestWithheldFailuresSweepRarely(t *testing.T) {
 			time.Sleep(after/2 - time.Second/2)
 			fail(t, keyed(g, "k"), 1)
 		}
-		// The last has swept, too early by a second.
-		for second := range 61 {
-			if n := g.Len(); n != 3 && second < 60 || n != 2 && second == 60 {
-				t.Fatalf("%d keys after %d s", n, second)
+		// The last has swept, too early by a second. A sweep allocates.
+		if n := testing.AllocsPerRun(10, func() { g.RecordFailure("k") }); n != 0 {
+			t.Errorf("%v allocations for a failure at the time of a sweep", n)
+		}
+		const half = time.Second / 2
+		for at := time.Duration(0); at <= time.Minute; at += half {
+			if n := g.Len(); n != 3 && at < time.Minute || n != 2 && at == time.Minute {
+				t.Fatalf("%d keys after %v", n, at)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(half)
 			fail(t, keyed(g, "k"), 1)
 		}
 	})
@@ -822,6 +828,47 @@ func TestUpdateOfHowLongKeysStay(t *testing.T) {
 	})
 }
 
+// A key with a probe in flight is remembered for as long as that has its slot, though Update
+// has made ProbeTimeout shorter.
+func TestUpdateForgetsNoProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := ab.GroupConfig[string]{Default: ab.Config{ProbeTimeout: time.Hour}, ForgetAfter: time.Minute}
+		g := ab.MustNewGroup(c)
+		g.HalfOpen("k")
+		admit(t, keyed(g, "k"))
+		c.Default.ProbeTimeout = time.Second
+		updateGroup(t, g, c)
+		time.Sleep(time.Hour - 1)
+		wantState(t, g.State("k"), ab.HalfOpen)
+		time.Sleep(1)
+		wantState(t, g.State("k"), ab.Closed)
+	})
+}
+
+// A key that only waits for its listener leaves when that has returned, though a call that
+// says nothing has ended since.
+func TestKeysLeaveAfterTheirListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g *ab.Group[string]
+		g = ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{Policy: ab.FailureCount(9, time.Minute)},
+			OnStateChange: func(k string, _ ab.Event) {
+				fail(t, keyed(g, k), 1)
+				p := admit(t, keyed(g, k))
+				time.Sleep(2 * time.Minute)
+				g.Sweep()
+				wantVerdict(t, p.Cancel(), ab.Counted)
+				if g.Len() != 1 {
+					t.Error("it has left before its event was delivered")
+				}
+			},
+		})
+		if g.Reset("k"); g.Len() != 0 {
+			t.Error("it is stored")
+		}
+	})
+}
+
 // Events of ResetAll are of the settings that hold then.
 func TestResetAllTellsByNewSettings(t *testing.T) {
 	var names []string
@@ -843,5 +890,46 @@ func TestSnapshotOfSeveralWindows(t *testing.T) {
 	admit(t, b.Allow).Success()
 	if w := b.Snapshot().Window; w != (ab.Counts{Calls: 2, Failures: 1}) {
 		t.Errorf("%+v", w)
+	}
+}
+
+// A half-open key is not open, however long that might take.
+func TestHalfOpenIsNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{OpenTimeout: 300 * 24 * time.Hour, ProbeTimeout: time.Minute}, ForgetAfter: time.Hour})
+		g.HalfOpen("k")
+		admit(t, keyed(g, "k"))
+		if s := g.Snapshot("k"); s.State != ab.HalfOpen || s.RetryAfter != 0 || s.InFlight != 1 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(3 * time.Hour)
+		wantState(t, g.State("k"), ab.Closed)
+	})
+}
+
+// An Update that makes open times, or those of probes, shorter for a key ends none that has begun.
+func TestUpdateKeepsDeadlinesOfPerKey(t *testing.T) {
+	const long = 10 * time.Hour
+	for name, later := range map[string]ab.Config{
+		"open":  {OpenTimeout: time.Second, ProbeTimeout: long},
+		"probe": {OpenTimeout: long, ProbeTimeout: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				per := func(c ab.Config) ab.GroupConfig[string] {
+					return ab.GroupConfig[string]{Default: ab.Config{OpenTimeout: time.Second, ProbeTimeout: time.Second}, PerKey: func(string) ab.Config { return c }}
+				}
+				g := ab.MustNewGroup(per(ab.Config{OpenTimeout: long, ProbeTimeout: long, Probes: 1}))
+				g.Trip("k", 0)
+				g.HalfOpen("probed")
+				admit(t, keyed(g, "probed"))
+				if err := g.Update(per(later)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				reject(t, keyed(g, "k"), ab.ErrOpen)
+				reject(t, keyed(g, "probed"), ab.ErrTooManyProbes)
+			})
+		})
 	}
 }

@@ -219,6 +219,21 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	})
 }
 
+// A call that was timed before Update took the SlowRate away is not, and its success asks
+// for no settings.
+func TestTimedCallsAfterUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, asked := ab.Config{Policy: ab.SlowRate(1, time.Second, 1, time.Hour)}, 0
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: slow})
+		p := admit(t, keyed(g, "k"))
+		time.Sleep(time.Minute)
+		updateGroup(t, g, ab.GroupConfig[string]{PerKey: func(string) ab.Config { asked++; return slow }})
+		if wantVerdict(t, p.Success(), ab.Counted); asked != 0 {
+			t.Errorf("PerKey was called %d times, want 0", asked)
+		}
+	})
+}
+
 func TestPerKey(t *testing.T) {
 	calls := 0
 	g := ab.MustNewGroup(ab.GroupConfig[string]{
@@ -311,6 +326,27 @@ func TestAllStops(t *testing.T) {
 	}
 	if g.Len() != 7 {
 		t.Fatalf("Len %d, want 7", g.Len())
+	}
+}
+
+// All yields no key that has left before its turn.
+func TestAllSkipsWhatHasLeft(t *testing.T) {
+	const keys = 1000
+	var g ab.Group[int]
+	for i := range keys {
+		g.RecordFailure(i)
+	}
+	seen := 0
+	for k := range g.All() {
+		seen++
+		for i := range keys {
+			if i != k {
+				g.RecordSuccess(i)
+			}
+		}
+	}
+	if seen != 1 {
+		t.Errorf("%d keys, want the first alone", seen)
 	}
 }
 

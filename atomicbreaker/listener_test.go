@@ -151,6 +151,19 @@ func TestLatchedEvent(t *testing.T) {
 	l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 1, Streak: 1, OpenFor: math.MaxInt64})
 }
 
+// An event tells the whole open time, wherever in a millisecond that begins.
+func TestEventsTellTheWholeOpenTime(t *testing.T) {
+	for _, late := range []time.Duration{0, 1, time.Millisecond / 2, time.Millisecond - 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var l log
+			b := ab.MustNew(ab.Config{OnStateChange: l.add})
+			time.Sleep(late)
+			b.Trip(time.Second)
+			l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonTrip, Streak: 1, OpenFor: time.Second})
+		})
+	}
+}
+
 func TestEventText(t *testing.T) {
 	for want, e := range map[string]ab.Event{
 		"Closed to Open: Threshold, for 1.5s":            {To: ab.Open, Reason: ab.ReasonThreshold, OpenFor: 1500 * time.Millisecond},

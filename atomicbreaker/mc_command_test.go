@@ -564,6 +564,46 @@ func TestTripFuncsAreAskedAboutTheirWindow(t *testing.T) {
 	}
 }
 
+// A TripFunc is asked about the stay in which the result has counted.
+func TestTripFuncsAreAskedAboutTheirStay(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Failure ∥ Reset, RecordFailure, RecordFailure"}, func(m *mc.M) {
+		var first uint64
+		b := MustNew(Config{Policy: TripFunc(time.Minute, 0, func(c Counts) bool {
+			if mc.Goroutine() == first && c.Failures != 1 {
+				m.Failf("asked about %+v", c)
+			}
+			return false
+		})})
+		plainly(b.core.set.Load().counters)
+		p, _ := b.Allow()
+		m.Go(func() {
+			first = mc.Goroutine()
+			p.Failure()
+		})
+		m.Go(func() {
+			b.Reset()
+			b.RecordFailure()
+			b.RecordFailure()
+		})
+	})
+}
+
+// Whoever looks at a breaker without settings sees none of those that come.
+func TestSnapshotBeforeSettings(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Snapshot ∥ Update, RecordFailure"}, func(m *mc.M) {
+		var b Breaker
+		m.Go(func() {
+			if s := b.Snapshot(); s.State != Closed || s.Window.Failures > 1 {
+				m.Failf("%+v", s)
+			}
+		})
+		m.Go(func() {
+			b.Update(Config{Policy: FailureCount(9, time.Minute)})
+			b.RecordFailure()
+		})
+	})
+}
+
 // Each of two policies opens on the first failure, whichever counts it.
 func TestUpdateLosesNoFailure(t *testing.T) {
 	of := func(d time.Duration) Config { return Config{Policy: FailureCount(1, d), OpenTimeout: -1} }

@@ -449,6 +449,9 @@ func (p allotment) check(t *testing.T) {
 			if out < p.opens[0] || out > p.opens[1] {
 				m.Failf("%d are open", out)
 			}
+			if s := c.Snapshot(k); s.State == HalfOpen && s.InFlight == 0 {
+				m.Failf("its open time is over: %+v", s)
+			}
 			if s := c.Stats(); s.Withheld < p.withheld[0] || s.Withheld > p.withheld[1] {
 				m.Failf("%+v", s)
 			}
@@ -500,6 +503,24 @@ func TestWithheldBySettingsOfBefore(t *testing.T) {
 			if failures, withheld := c.Snapshot(k).Failures, c.Stats().Withheld; failures+int(withheld) != 2 {
 				m.Failf("%d failures, and %d withheld", failures, withheld)
 			}
+		})
+	})
+}
+
+// A key whose word changes while its time passes was never closed.
+func TestStateOfAKeyThatIsNotForgotten(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "State ∥ ForceOpen, advance by 2 h, of a half-open key"}, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{})
+		plainly(&g.current().counters)
+		g.HalfOpen(k)
+		m.Go(func() {
+			if s := g.State(k); s == Closed {
+				m.Failf("%v", s)
+			}
+		})
+		m.Go(func() {
+			g.ForceOpen(k)
+			m.Advance(2 * defaultForgetAfter)
 		})
 	})
 }

@@ -303,11 +303,31 @@ func burstsAreApart(fails func(*burst) uint32) func(*mc.M) {
 	}
 }
 
+// A failure counts after the one before it, though Update changes the word and changes it
+// back meanwhile.
+func updatesMisplaceNothing(m *mc.M) {
+	alone := KOfN(5, 9)
+	b := &burst{m: m, b: MustNew(Config{Policy: alone})}
+	places := []uint32{b.settles(Failure), 0}
+	m.Go(func() { places[1] = b.settles(Failure) })
+	m.Go(func() {
+		for _, p := range []Policy{AnyOf(alone, FailureRate(1, 9, time.Minute)), alone} {
+			if err := b.b.Update(Config{Policy: p}); err != nil {
+				m.Failf("%v", err)
+			}
+		}
+	})
+	m.Final(func() { b.holds(places) })
+}
+
 func TestLogsAreFinal(t *testing.T) {
 	slots := mc.Config{Operations: "Failure ∥ Success, Failure"}
 	bursts := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Success ∥ the end of a burst, and another"}
 	t.Run("a slot", func(t *testing.T) { mc.Check(t, slots, slotsAreFinal(carefully)) })
 	t.Run("a slot that is stored", func(t *testing.T) { mc.Refute(t, slots, "failure 1 was at", slotsAreFinal(hastily)) })
+	t.Run("updates", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Failure ∥ Update, Update"}, updatesMisplaceNothing)
+	})
 	t.Run("bursts", func(t *testing.T) { mc.Check(t, bursts, burstsAreApart(carefully)) })
 	t.Run("bursts with the same places", func(t *testing.T) {
 		mc.Refute(t, bursts, "failure 0 was at", burstsAreApart(forgetful))
@@ -582,5 +602,43 @@ func TestWindowsLoseNothingOfThree(t *testing.T) {
 		"two failures of an absent key":   {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+	}
+}
+
+// Sweeps count the closed keys that they have removed, each once.
+func TestSweepsCountWhatTheyRemove(t *testing.T) {
+	stops := wardDeed{"RecordSuccess, stopped", func(w *ward) { linger(w.g, k) }}
+	for name, p := range map[string]struct {
+		before []wardDeed
+		fails  bool // a failure in place of the second sweep
+	}{
+		"a key that fails again": {longAgo, true},
+		"a key of long ago":      {longAgo, false},
+		"a forgotten key":        {[]wardDeed{fails, longer}, false},
+		"a pristine key":         {[]wardDeed{fails, fails, stops}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: map[bool]string{false: "Sweep ∥ Sweep", true: "Sweep ∥ RecordFailure"}[p.fails]}, func(m *mc.M) {
+				w := &ward{m: m, g: MustNewGroup(GroupConfig[string]{Default: Config{Policy: FailureCount(2, minute), OpenTimeout: -1}})}
+				plainly(&w.g.current().counters)
+				for _, d := range p.before {
+					d.do(w)
+				}
+				cell, swept := w.g.current().cells.Load(k), mc.Tally{}
+				sweep := func() { swept.Add(w.g.Sweep()) }
+				m.Go(sweep)
+				if p.fails {
+					m.Go(func() { w.g.RecordFailure(k) })
+				} else {
+					m.Go(sweep)
+				}
+				m.Final(func() {
+					removed := map[bool]int{true: 1}[word(cell.word.Load()).mode() == tombstone]
+					if n := swept.Value(); n != removed {
+						m.Failf("%d were removed, and counted as %d", removed, n)
+					}
+				})
+			})
+		})
 	}
 }

@@ -372,6 +372,12 @@ func TestCosts(t *testing.T) {
 	)
 	mc.CheckCost(t, "Group: a call that succeeds", ofKey(never, unused, okK), mc.Cost{Loads: 7}, 0)
 	mc.CheckCost(t, "Group: the same with totals", ofKey(totals, unused, okK), mc.Cost{Loads: 11, RMWs: 1}, 0)
+	dynamic := MustNewGroup(GroupConfig[any]{Default: totals}) // which must hash healthy keys, but once a call
+	dynamic.RecordSuccess(k)
+	cost := mc.Measure(func() { p, _ := dynamic.Allow(k); p.Success() })
+	if want := (mc.Cost{Loads: 11, RMWs: 1}); cost != want {
+		t.Errorf("Group of interfaces: the same with totals costs %v, want %v", cost, want)
+	}
 	mc.CheckCost(t, "Group: the same while another key fails", ofKey(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
 	mc.CheckCost(t, "Group: the same while a key of the same stripe fails", ofKey(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 19, TableReads: 2}, 0)
 	mc.CheckCost(t, "Group: the first failure of a key", ofKey(never, unused, failsK), mc.Cost{Loads: 19, Stores: 2, RMWs: 5, TableWrites: 1, Clock: 1}, 2, 33, 367.25)
@@ -467,6 +473,7 @@ func TestCostsOfPolicies(t *testing.T) {
 	check("ForceOpen of what is", once, forces, forces, mc.Cost{Loads: 2}, 0)
 	check("a call that is rejected by force", once, func(b *Breaker) { forces(b); asks(b) }, asks, mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 	check("a call while Disabled", once, func(b *Breaker) { b.Disable() }, fails, mc.Cost{Loads: 6}, 0)
+	check("a call that succeeds while Disabled", once, func(b *Breaker) { b.Disable() }, ok, mc.Cost{Loads: 4}, 0)
 	check("a call that a shadow lets through", shadow, func(b *Breaker) { fails(b); asks(b) }, ok, mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 
 	counted := plain(once, trips, func(b *Breaker) { b.Stats() })()

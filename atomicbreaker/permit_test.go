@@ -23,12 +23,34 @@ func TestTimedPermits(t *testing.T) {
 		stay := word([]uint64{closed, halfOpen, disabled, absentMode}[r.IntN(4)])<<modeShift | word(r.Uint64N(genMask+1))<<genShift
 		for _, begun := range []time.Duration{0, untimed, time.Duration(1 + r.Int64N(int64(3*365*24*time.Hour)))} {
 			bits := bitsFor(stay, begun)
-			if decoded(bits).stay() != stay || inverted(bits) != (begun != 0) || begun <= 0 && took(bits, s) != 0 {
+			if decoded(bits).stay() != stay || inverted(bits) != (begun != 0) || begun == 0 && bits != uint64(stay) || begun <= 0 && took(bits, s) != 0 {
 				t.Fatalf("stay %#x at %v became %#x, which says %#x and %v", stay, begun, bits, decoded(bits).stay(), took(bits, s))
 			}
 			if m := word(bits).mode(); begun != 0 && m != tombstone && m != leaving && m != open && (m != forcedOpen || word(bits) == word(bits).stay()) {
 				t.Fatalf("stay %#x at %v became %#x, which may be a word", stay, begun, bits)
 			}
+		}
+	}
+}
+
+// The period to which a probe belongs is told for all generations of it, also where they go round,
+// and no call of a closed breaker belongs to one.
+func TestPeriodsGoRound(t *testing.T) {
+	probe := func(gen uint32) word { return halfOpen<<modeShift | word(gen)<<genShift }
+	for _, p := range []struct {
+		now, began uint32
+		permit     word
+		want       bool
+	}{
+		{7, 5, probe(7), true}, {7, 5, probe(5), true}, {7, 5, probe(4), false},
+		{2, genMask, probe(genMask), true}, {2, genMask, probe(genMask - 1), false},
+		{genMask - 9, genMask - 9, probe(1), false}, // the oldest that can be told
+		{genMask, genMask, 0, false},
+	} {
+		var c core
+		c.period.Store(p.began)
+		if got := c.overdue(probe(p.now), p.permit); got != p.want {
+			t.Errorf("generation %d of a period that began with %d, and permit %#x: %t", p.now, p.began, uint64(p.permit), got)
 		}
 	}
 }
@@ -354,6 +376,21 @@ func TestDeparturesAreForgotten(t *testing.T) {
 	depart(1)
 	if v := older.Failure(); v != Late {
 		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, keptDepartures)
+	}
+}
+
+// Each ResetAll voids the permits of a cell that is about to be retired.
+func TestResetAllVoidsPermitsOfPristineCells(t *testing.T) {
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})
+	for i := range 3 {
+		g.RecordFailure("k")
+		p := mustAllow(t, g, "k")
+		goOn := linger(g, "k")
+		g.ResetAll()
+		goOn()
+		if v := p.Failure(); v != Late {
+			t.Errorf("%v of a call from before ResetAll %d", v, i+1)
+		}
 	}
 }
 

@@ -263,7 +263,7 @@ func (p tripFunc) addTo(r *rules) error {
 // stay meanwhile. If a function does not return, nothing is left to do.
 func (c *core) ask(w word) (Verdict, step) {
 	s, held := c.set.Load(), c.windows.Load()
-	if held == nil || held.stay != w.stay() {
+	if held.stay != w.stay() {
 		return Counted, step{to: w} // the stay is over
 	}
 	for i, rule := range held.rules {

@@ -340,6 +340,7 @@ func TestWrongPolicies(t *testing.T) {
 		"SlowRate(0.5, 1s, 1, -1s): window":                            ab.SlowRate(0.5, time.Second, 1, -time.Second),
 		"AnyOf(): must not be empty":                                   ab.AnyOf(none...),
 		"AnyOf: policy 1 is nil":                                       ab.AnyOf(ab.Consecutive(1), nil),
+		"AnyOf: policy 2 is nil":                                       ab.AnyOf(ab.Consecutive(9999), ab.KOfN(1, 1), nil),
 		"KOfN(9, 8): k must be":                                        ab.AnyOf(ab.Consecutive(1), ab.AnyOf(ab.KOfN(1, 1), ab.KOfN(9, 8))),
 		"Consecutive(9999): with a KOfN must be":                       ab.AnyOf(ab.KOfN(1, 1), ab.AnyOf(ab.Consecutive(9999))),
 
@@ -362,6 +363,29 @@ func TestWrongPolicies(t *testing.T) {
 		}
 		g := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(int) ab.Config { return c }})
 		fallsBack(t, g, want)
+	}
+}
+
+// A TripFunc is asked after a success that was too slow, if it times calls, if only by a nanosecond.
+func TestTripFuncTimesCalls(t *testing.T) {
+	for slow, want := range map[time.Duration]string{
+		0: "[{2 1 0 1}]",
+		1: "[{1 0 1 0} {2 1 1 1}]",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []ab.Counts
+			b := ab.MustNew(ab.Config{Policy: ab.TripFunc(time.Minute, slow, func(c ab.Counts) bool {
+				asked = append(asked, c)
+				return false
+			})})
+			p := admit(t, b.Allow)
+			time.Sleep(time.Second)
+			p.Success()
+			b.RecordFailure()
+			if got := fmt.Sprint(asked); got != want {
+				t.Errorf("with %v it is asked about %s, want %s", slow, got, want)
+			}
+		})
 	}
 }
 

@@ -111,7 +111,6 @@ func (c *core) snapshotOf(v *view) Snapshot {
 		// what the log says of it.
 		if word(c.word.Load()).living() == v.word {
 			if forgotten {
-				v.word = v.word.stay()
 				return v.snapshot(0)
 			}
 			break

@@ -46,11 +46,11 @@ func (w *window) exceeded(bad, calls uint64) bool {
 	return calls >= w.atLeast && bad*million >= w.ppm*calls
 }
 
-// tooSlow reports whether any window says that a result was.
+// tooSlow reports whether any window says that a result that is no failure was.
 func (r *rules) tooSlow(res result) bool {
 	if r.slow {
 		for i := range r.windows {
-			if w := &r.windows[i]; w.why == ReasonSlowRate && w.bad(res) {
+			if r.windows[i].bad(res) {
 				return true
 			}
 		}

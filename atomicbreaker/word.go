@@ -154,10 +154,10 @@ func (w word) probe(lease uint64) word {
 	return (w.enter(halfOpen).withStreak(w.streak()) + 1<<inflightShift).withLease(lease)
 }
 
-// admit returns the word after one more call has asked for admission at now,
-// or why it has none. now must have been read after the word: a deadline
-// further ahead than any that can have been set by then has wrapped, and has
-// passed. In a half-open breaker, idle is core.idle(now), read after both.
+// admit returns the word after one more call has asked a breaker that rejects, or lets
+// probes through, for admission at now, or why it has none. now must have been read after
+// the word: a deadline further ahead than any that can have been set by then has wrapped,
+// and has passed. In a half-open breaker, idle is core.idle(now), read after both.
 func (w word) admit(s *settings, now, idle time.Duration) (word, error) {
 	switch w.mode() {
 	case open:
@@ -178,10 +178,8 @@ func (w word) admit(s *settings, now, idle time.Duration) (word, error) {
 		// earlier ones have shown stays shown, and theirs still counts.
 		const results = probeMask<<okShift | probeMask<<failedShift
 		return w.probe(s.leaseFrom(now)) | w&results, nil
-	case forcedOpen:
-		return w, ErrOpen
 	}
-	return w, nil
+	return w, ErrOpen // it is forced
 }
 
 // The bits of a permit are the stay that admitted the call, or of a permit for an absent
@@ -209,11 +207,11 @@ func inverted(bits uint64) bool { return bits>>modeShift&1 != 0 }
 
 func decoded(bits uint64) word { return word(bits ^ -(bits >> modeShift & 1)) }
 
-// took returns how long it is since the call began, by the clock of the
+// took returns how long it is since the call of inverted bits began, by the clock of the
 // settings that have timed it, or zero if it was not.
 func took(bits uint64, s *settings) time.Duration {
 	begun := uint64(decoded(bits) & payloadMask)
-	if !inverted(bits) || begun == 0 || !s.rules.slow {
+	if begun == 0 || !s.rules.slow {
 		return 0
 	}
 	return time.Duration((uint64(s.now()>>begunUnit)+1-begun)&payloadMask) << begunUnit
@@ -230,11 +228,11 @@ func (w word) record(r result, s *settings) (next word, v Verdict) {
 		return w, Counted
 	case w.mode() == closed:
 		return w.recordClosed(r, s)
-	case w.mode() == forcedOpen, w.mode() == open && !r.is(direct):
+	case w.mode() == forcedOpen:
 		return w, Late
 	case r.is(direct) && r.outcome == Success:
 		return w, Recovered
-	case r.is(direct) && w.mode() == open && !r.is(expired):
+	case w.mode() == open && !r.is(expired): // which only a direct one is
 		return w, Late
 	case r.is(direct):
 		return w, Tripped
@@ -243,7 +241,7 @@ func (w word) record(r result, s *settings) (next word, v Verdict) {
 }
 
 // recordClosed is record for a closed word. Where the policy has a KOfN, core.remember
-// counts.
+// counts, and makes the next word.
 func (w word) recordClosed(r result, s *settings) (next word, v Verdict) {
 	row := w & failsMask
 	enough := r.outcome == Failure && s.rules.threshold != 0 && uint32(row) >= s.rules.threshold-1
@@ -252,7 +250,7 @@ func (w word) recordClosed(r result, s *settings) (next word, v Verdict) {
 		return w, Tripped
 	case enough: // the next failure may open the key
 		return w, Counted
-	case r.outcome == Ignored || s.rules.last != 0:
+	case r.outcome == Ignored:
 		return w, Counted
 	case r.outcome == Failure && (s.rules.threshold != 0 || s.rules.inARow):
 		return w.flagged() | min(row+1, failsMask), Counted
@@ -295,7 +293,7 @@ func (w word) flagged() word { return w.stay() | w&watched }
 // under returns the word as the settings read it. A closed word that counts in the other
 // way, from before Update, has no failures.
 func (w word) under(s *settings) word {
-	if w.mode() == closed && s != nil && (w&logged != 0) != (s.rules.last != 0) {
+	if w.mode() == closed && (w&logged != 0) != (s.rules.last != 0) {
 		return w.flagged()
 	}
 	return w
@@ -304,7 +302,7 @@ func (w word) under(s *settings) word {
 // close returns the word after the breaker was closed, whatever it was.
 func (w word) close(s *settings) word {
 	w = w.enter(closed)
-	if s != nil && s.watchesAll() {
+	if s.watchesAll() {
 		w |= watched
 	}
 	return w
@@ -322,8 +320,8 @@ func (w word) trip(s *settings, d, now time.Duration) word {
 	return w.enter(open) | word(streak)<<streakShift | word(s.until(d, now))
 }
 
-// countInRow is record for a closed stay if the policy counts failures in a row alone and
-// this result opens nothing.
+// countInRow is record for a closed word that is neither watched nor logged: for a success,
+// and for a failure if the policy counts failures in a row alone and this one opens nothing.
 func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool) {
 	switch {
 	case w&^failsMask != stay:
@@ -331,7 +329,7 @@ func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool)
 	case o == Failure:
 		return w + 1, uint32(w) < s.rules.inRowAlone
 	}
-	return stay, o == Success && s.rules.inRowAlone != 0
+	return stay, o == Success
 }
 
 // Deadlines are ticks since the epoch, modulo the width of their field.

@@ -47,7 +47,7 @@ func TestGenerationsSkipZero(t *testing.T) {
 
 func TestBuriedWords(t *testing.T) {
 	w := word(0).enter(open).enter(closed)
-	if !w.pristine() || w.bury().pristine() || w.bury().mode() != tombstone || w.bury().gen() != 2 {
+	if !w.pristine() || w.bury().pristine() || w.bury().mode() != tombstone || w.bury().gen() != 2 || w.bury() != w.bury().stay() {
 		t.Errorf("%#x buried is %#x", uint64(w), uint64(w.bury()))
 	}
 	for _, w := range []word{1, word(0).enter(open), word(0).enter(halfOpen), word(0).withStreak(1)} {
@@ -115,6 +115,118 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 		left := func(after time.Duration) time.Duration { return l.leaseLeft(s, now+after, after) }
 		if d := s.probeTimeout; left(0) != d || left(d-1) != 1 || left(d) > 0 {
 			t.Fatalf("probe at %v for %v: left %v, %v, %v", now, d, left(0), left(d-1), left(d))
+		}
+		s.leaseBound = maxProbeTimeout // as after an Update, where the word decides
+		if d := s.probeTimeout; left(0)-d < 0 || left(0)-d >= leaseTick || left(d-1)-1 < 0 || left(d-1)-1 >= leaseTick {
+			t.Fatalf("probe at %v for %v, which was more: left %v, %v", now, d, left(0), left(d-1))
+		}
+	}
+}
+
+// A deadline is ahead, or has passed, to the nanosecond of the clock.
+//
+// Checks I4.
+func TestDeadlinesAreExact(t *testing.T) {
+	for _, tick := range []uint64{1, 1000, untilMask - 1, untilMask + 1, 3*untilMask + 1000} {
+		w, at := word(open)<<modeShift|word(tick&untilMask), time.Duration(tick)*openTick
+		for _, d := range []time.Duration{0, 1, openTick - 1, openTick, openTick + 1, 3 * openTick / 2, time.Hour, longestOpen} {
+			if got := w.openLeft(at + d); got != 0 {
+				t.Errorf("deadline %d, %v later: %v left", tick, d, got)
+			}
+			if got := w.openAgo(at + d); got != d {
+				t.Errorf("deadline %d, %v later: passed %v ago", tick, d, got)
+			}
+			if got := w.openLeft(at - d); d <= at && got != d {
+				t.Errorf("deadline %d, %v earlier: %v left", tick, d, got)
+			}
+		}
+	}
+}
+
+// Each opening in a row lasts exactly twice as long as the one before, up to the bound.
+func TestOpenTimesDouble(t *testing.T) {
+	for _, c := range []Config{
+		{OpenTimeout: time.Second}, {OpenTimeout: time.Second, MaxOpenTimeout: 2*time.Second + 1},
+		{OpenTimeout: 1, MaxOpenTimeout: time.Second}, {OpenTimeout: time.Minute, MaxOpenTimeout: longestOpen},
+	} {
+		s, err := c.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := c.OpenTimeout
+		for streak := 1; streak <= streakMask; streak++ {
+			if got := s.openFor(streak); got != want {
+				t.Errorf("%v up to %v: opening %d for %v, want %v", c.OpenTimeout, c.MaxOpenTimeout, streak, got, want)
+			}
+			want = min(2*want, max(c.OpenTimeout, c.MaxOpenTimeout))
+		}
+	}
+}
+
+// halfOpenWord returns a half-open word of generation 7 and streak 3.
+func halfOpenWord(inflight, ok, failed, lease uint64) word {
+	return word(halfOpen<<modeShift|7<<genShift|3<<streakShift|inflight<<inflightShift|ok<<okShift|failed<<failedShift) | word(lease)
+}
+
+// An admitted probe has its lease, rounded up, and disturbs nothing else, wherever in a
+// tick it begins.
+//
+// Checks I3, I4.
+func TestAdmittedProbes(t *testing.T) {
+	s, _ := (&Config{ProbeTimeout: 10 * time.Second, CloseAfter: 9, ProbeFailureRate: 1}).compile()
+	for _, lease := range []uint64{0, 1, leaseMask} {
+		for _, early := range []time.Duration{0, 1, leaseTick / 2, leaseTick - 1} {
+			now := time.Duration(lease+leaseMask+1)*leaseTick - s.probeTimeout - early
+			for _, tt := range []struct {
+				name    string
+				w, want word
+			}{
+				{"first", word(open<<modeShift|6<<genShift|3<<streakShift) | word(ticks(now, openTick)), halfOpenWord(1, 0, 0, lease)},
+				{"next", halfOpenWord(0, 2, 1, leaseMask/3), halfOpenWord(1, 2, 1, lease)},
+				{"after an overdue one", halfOpenWord(1, 2, 1, leaseMask/3) - 1<<genShift, halfOpenWord(1, 2, 1, lease)},
+			} {
+				if got, err := tt.w.admit(s, now, s.probeTimeout); got != tt.want || err != nil {
+					t.Errorf("%s at %v: %#x, %v, want %#x", tt.name, now, uint64(got), err, uint64(tt.want))
+				}
+			}
+		}
+	}
+}
+
+// A result changes nothing in a word but what it is about.
+//
+// Checks I2, I3, I7.
+func TestRecordedWords(t *testing.T) {
+	const opened, many = word(open<<modeShift | 7<<genShift | 3<<streakShift | forever), word(failsMask)
+	half := func(inflight, ok, failed uint64) word { return halfOpenWord(inflight, ok, failed, leaseMask) }
+	for _, tt := range []struct {
+		name    string
+		w       word
+		outcome Outcome
+		how     flags
+		rate    uint64 // of probes
+		want    word
+		verdict Verdict
+	}{
+		{"Disabled", word(0).enter(disabled), Failure, bad, 0, word(0).enter(disabled), Counted},
+		{"ForcedOpen", word(0).enter(forcedOpen), Failure, bad | direct, 0, word(0).enter(forcedOpen), Late},
+		{"RecordFailure while open", opened, Failure, bad | direct, 0, opened, Late},
+		{"RecordSuccess while open", opened, Success, direct, 0, opened, Recovered},
+		{"RecordFailure", half(1, 1, 1), Failure, bad | direct, 0, half(1, 1, 1), Tripped},
+		{"RecordSuccess", half(1, 1, 1), Success, direct, 0, half(1, 1, 1), Recovered},
+		{"second report", half(0, 1, 0), Success, slotted, 0, half(0, 1, 0), Late},
+		{"Cancel", half(2, 1, 0), Ignored, slotted, 0, half(1, 1, 0), Counted},
+		{"success", half(2, 0, 0), Success, slotted, 0, half(1, 1, 0), Counted},
+		{"success of an overdue probe", half(2, 0, 0), Success, 0, 0, half(2, 1, 0), Counted},
+		{"last success", half(2, 1, 0), Success, slotted, 0, half(1, 2, 0), Recovered},
+		{"failure", half(2, 0, 0), Failure, bad | slotted, 0, half(1, 0, 1), Tripped},
+		{"failure, with a rate", half(2, 0, 0), Failure, bad | slotted, million, half(1, 0, 1), Counted},
+		{"last failure, with a rate", half(2, 0, 1), Failure, bad | slotted, million, half(1, 0, 2), Tripped},
+		{"TripFunc, with the most failures in a row that are counted", many, Failure, bad, 0, many, Counted},
+	} {
+		s := &settings{closeAfter: 2, probeRate: tt.rate, rules: &rules{inARow: true}}
+		if got, v := tt.w.record(result{outcome: tt.outcome, how: tt.how}, s); got != tt.want || v != tt.verdict {
+			t.Errorf("%s: %#x, %v, want %#x, %v", tt.name, uint64(got), v, uint64(tt.want), tt.verdict)
 		}
 	}
 }
@@ -355,6 +467,15 @@ func TestOpenOver(t *testing.T) {
 		}
 		if (word(0).enter(open).withStreak(1) | word(s.until(latched, now))).openOver(now + 24*time.Hour) {
 			t.Errorf("over, though it never ends")
+		}
+	}
+}
+
+// Ratios are rounded down to a millionth, but not to zero, whatever floating point makes of them.
+func TestMillionths(t *testing.T) {
+	for ratio, want := range map[float64]uint64{1: 1e6, 0.57: 570_000, 2. / 3: 666_666, 1e-6: 1, 1.9e-6: 1, 1e-9: 1} {
+		if got := millionths(ratio); got != want {
+			t.Errorf("%v has %d millionths, want %d", ratio, got, want)
 		}
 	}
 }
