@@ -236,7 +236,7 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
 	default:
 		idle := c.idle(now)
-		return idle >= s.forgetAfter+s.probeTimeout && w.leaseLeft(s, now, idle) <= 0
+		return idle >= s.forgetAfter+s.probeTimeout && (w.inflight() == 0 || w.leaseLeft(s, now, idle) <= 0)
 	}
 }
 

@@ -933,3 +933,26 @@ func TestUpdateKeepsDeadlinesOfPerKey(t *testing.T) {
 		})
 	}
 }
+
+// A half-open key that has had no probe is forgotten in time, at any age of its group: its word has no
+// deadline of a probe that could lie ahead.
+func TestHalfOpenWithoutAProbeIsForgotten(t *testing.T) {
+	for age := time.Duration(0); age < 80*time.Hour; age += 8 * time.Hour {
+		synctest.Test(t, func(t *testing.T) {
+			c := ab.GroupConfig[string]{Default: ab.Config{ProbeTimeout: 30 * time.Hour}, ForgetAfter: time.Hour}
+			g := ab.MustNewGroup(c)
+			c.Default.ProbeTimeout = time.Second
+			if err := g.Update(c); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(age)
+			g.HalfOpen("k")
+			time.Sleep(time.Hour)
+			wantState(t, g.State("k"), ab.HalfOpen)
+			time.Sleep(2 * time.Second)
+			if s := g.State("k"); s != ab.Closed {
+				t.Errorf("after %v it is %v", age, s)
+			}
+		})
+	}
+}
