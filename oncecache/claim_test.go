@@ -222,6 +222,33 @@ func TestWaitForWhatIsClosing(t *testing.T) {
 	})
 }
 
+// foreign is a context of another package's making, for whose end a context that is made of it waits on a
+// goroutine.
+type foreign struct {
+	context.Context
+	done chan struct{}
+}
+
+func (f foreign) Done() <-chan struct{} { return f.done }
+
+// Nothing is left of a wait that was shorter than CreateTimeout.
+func TestWaitForTheTurnLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
+		p := newPort(config{CloseBeforeCreate: true, CreateTimeout: time.Hour})
+		l := p.take(t)
+		p.Delete("k")
+		x := startCall(func() (int, error) {
+			return p.GetOrCreateContext(foreign{t.Context(), make(chan struct{})}, "k", p.taking(t, 2))
+		})
+		synctest.Wait()
+		l.Release()
+		if r := x.wait(t); r != (result{value: 2}) {
+			t.Errorf("%+v", r)
+		}
+		p.shut(t)
+	})
+}
+
 // A key is forgotten when nothing is left of it.
 func TestFreeKeysAreForgotten(t *testing.T) {
 	c := oncecache.MustNew(config{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
