@@ -166,6 +166,8 @@ func TestAllocsOfWrites(t *testing.T) {
 	var c oncecache.Cache[string, *int]
 	owner := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
 	bounded := oncecache.MustNew(oncecache.Config[string, *int]{MaxEntries: 100})
+	lasting := oncecache.MustNew(oncecache.Config[string, *int]{TTL: time.Hour})
+	lasting.Set("first", one) // whose timer stays
 	c.Set("k", one)
 	owner.Set("k", turn)
 	open := func() (*int, error) { return one, nil }
@@ -188,6 +190,7 @@ func TestAllocsOfWrites(t *testing.T) {
 		{"the same with MaxEntries", 3, 288, func() { bounded.GetOrCreate("new", open); bounded.Delete("new") }},
 		{"GetOrCreateContext of a new key, and Delete", 6, 464, func() { c.GetOrCreateContext(ctx, "new", openContext); c.Delete("new") }},
 		{"Set", 1, 48, func() { c.Set("k", one) }},
+		{"Set with a TTL, beside another", 4, 400, func() { lasting.Set("k", one) }},
 		{"Set where values are closed", 3, 152, func() { turn++; owner.Set("k", turn) }},
 		{"Refresh", 9, 544, func() { c.Refresh(ctx, "k", anew(openContext)) }},
 		{"GetOrCreateMany of 100 new keys, and Clear", 150, 67_000, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }}, // and some buckets
@@ -409,6 +412,20 @@ func TestT33_DroppedCachesAreCollected(t *testing.T) {
 			collect(t, func() bool { return cached.Value() == nil && value.Value() == nil })
 		})
 	}
+}
+
+// A value that has left goes, though others have places beside which it had its own.
+func TestDeletedValuesAreCollected(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[string, *instance]{TTL: time.Hour})
+	c.Set("stays", new(instance))
+	value := func() weak.Pointer[instance] {
+		v := new(instance)
+		c.Set("k", v)
+		c.Delete("k")
+		return weak.Make(v)
+	}()
+	collect(t, func() bool { return value.Value() == nil })
+	runtime.KeepAlive(c)
 }
 
 // Reported bug 33, Otter, ccache: a goroutine per cache keeps it alive.

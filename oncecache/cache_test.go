@@ -70,9 +70,12 @@ func TestNew(t *testing.T) {
 		}
 		wantLen(t, c, 100)
 	}
-	tooMany := []int{-1, math.MinInt, 1<<30 + 1}
+	most, tooMany := 1<<30, []int{-1, math.MinInt, 1<<30 + 1}
 	if math.MaxInt == math.MaxInt32 {
-		tooMany = append(tooMany, 1<<24+1, 1<<30)
+		most, tooMany = 1<<24, append(tooMany, 1<<24+1, 1<<30)
+	}
+	if err := oncecache.Validate(&oncecache.Config[string, int]{SizeHint: most}); err != nil { // without the room
+		t.Error(err)
 	}
 	for _, hint := range tooMany {
 		c, err := oncecache.New(oncecache.Config[string, int]{SizeHint: hint})

@@ -173,8 +173,9 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 			"left, before it takes too long": {20 * time.Second, func(_ *port, leave context.CancelFunc) { time.Sleep(10 * time.Second); leave() }, left, 10 * time.Second, true},
 			"timed out": {20 * time.Second, func(*port, context.CancelFunc) {},
 				result{err: oncecache.ErrCreateTimeout}, 20 * time.Second, false},
-			"Set":    {0, func(p *port, _ context.CancelFunc) { p.taken.Add(1); p.Set("k", 7) }, result{value: 7}, 0, false},
-			"closed": {0, func(p *port, _ context.CancelFunc) { go p.Close(context.Background()) }, result{err: oncecache.ErrClosed}, 0, false},
+			"timed out at once": {1, func(*port, context.CancelFunc) {}, result{err: oncecache.ErrCreateTimeout}, 1, false},
+			"Set":               {0, func(p *port, _ context.CancelFunc) { p.taken.Add(1); p.Set("k", 7) }, result{value: 7}, 0, false},
+			"closed":            {0, func(p *port, _ context.CancelFunc) { go p.Close(context.Background()) }, result{err: oncecache.ErrClosed}, 0, false},
 		} {
 			if tt.leaves && !w.leaves {
 				continue
@@ -200,6 +201,52 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Likewise where that happens when the call has found that it has to wait, and does not wait yet.
+func TestTheTurnEndsBeforeTheWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  func(p *port)
+		want result
+	}{
+		"Set": {func(p *port) { p.taken.Add(1); p.Set("k", 7) }, result{value: 7}},
+		"closed": {func(p *port) {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			p.Close(ended)
+		}, result{err: oncecache.ErrClosed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPort(config{CloseBeforeCreate: true, CreateTimeout: time.Hour})
+				l := p.take(t)
+				p.Delete("k")
+				began := time.Now()
+				x := startCall(func() (int, error) {
+					return p.GetOrCreateContext(&lateContext{Context: t.Context(), f: func() { tt.end(p) }}, "k", notAsked)
+				})
+				if r := x.wait(t); r != tt.want || time.Since(began) != 0 {
+					t.Errorf("%+v after %v", r, time.Since(began))
+				}
+				l.Release()
+				p.shut(t)
+			})
+		})
+	}
+}
+
+// lateContext calls f when it is first asked for its deadline: by the timeout that bounds the wait.
+type lateContext struct {
+	context.Context
+	f func()
+}
+
+func (c *lateContext) Deadline() (time.Time, bool) {
+	if f := c.f; f != nil {
+		c.f = nil
+		f()
+	}
+	return c.Context.Deadline()
 }
 
 // A key whose old value is being closed is absent for Wait, which does not look at its context then.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -263,27 +264,28 @@ func TestTooManyTroubles(t *testing.T) {
 
 // Close finds all flights that Delete has hidden.
 func TestCloseFindsHiddenFlights(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c oncecache.Cache[string, int]
-		var flights []context.Context
-		for range 3 {
-			p := newPilot()
-			defer func() { p.end <- with(1) }()
-			asks(t, &c, p.create)
-			flights = append(flights, <-p.ctx)
-			c.Delete("k")
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := c.Close(ended); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		for i, f := range flights {
-			if context.Cause(f) != oncecache.ErrClosed {
-				t.Errorf("flight %d: %v", i, context.Cause(f))
+	for n, c := range map[int]*oncecache.Cache[string, int]{
+		3: oncecache.MustNew(config{}), 1: oncecache.MustNew(config{CloseBeforeCreate: true, Close: func(string, int) error { return nil }}),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var flights []context.Context
+			for range n {
+				p := newPilot()
+				defer func() { p.end <- with(1) }()
+				asks(t, c, p.create)
+				flights = append(flights, <-p.ctx)
+				c.Delete("k")
 			}
-		}
-	})
+			if err := c.Close(ended(t)); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			for i, f := range flights {
+				if context.Cause(f) != oncecache.ErrClosed {
+					t.Errorf("flight %d of %d: %v", i, n, context.Cause(f))
+				}
+			}
+		})
+	}
 }
 
 // Flights that Delete has hidden are not kept beyond their end.
@@ -408,6 +410,83 @@ func TestCloseNamesWhatIsPending(t *testing.T) {
 			t.Errorf("%d closed, %d pending", n, oncecache.Pending(c))
 		}
 	})
+}
+
+// The keys are named oldest first, also after some that came before have gone.
+func TestPendingErrorIsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop()
+		var leases []*oncecache.Lease[string, int]
+		var functions []*creation
+		want := []any{"k1", "k2", "k3", "k4"}
+		for i := range 5 {
+			k := fmt.Sprint("k", i)
+			leases = append(leases, s.acquire(t, k, i))
+			s.Delete(k)
+		}
+		for i := range 5 {
+			k := fmt.Sprint("k", i)
+			functions = append(functions, begin(t, s.Cache, k))
+			s.Delete(k)
+		}
+		leases[0].Release()
+		functions[0].end <- with(1)
+		functions[0].wait(t)
+		var pending *oncecache.PendingError
+		for range 5 { // maps have no order
+			if err := s.Close(ended(t)); !errors.As(err, &pending) || !slices.Equal(pending.Creating, want) || !slices.Equal(pending.Leased, want) {
+				t.Fatalf("Close returns %v, want %v twice", err, want)
+			}
+		}
+		for i := 1; i < 5; i++ {
+			leases[i].Release()
+			functions[i].end <- with(1)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What was in the backlog is garbage afterwards, and so is the room for much of it.
+func TestBacklogIsLetGo(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, *[64]byte]{MaxEntries: 1000, Close: func(int, *[64]byte) error { return nil }})
+	create := func(context.Context, int) (*[64]byte, error) { return new([64]byte), nil }
+	var leases []oncecache.Lease[int, *[64]byte]
+	var values []weak.Pointer[[64]byte]
+	acquire := func(k int) {
+		l, err := c.Acquire(t.Context(), k, create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, values = append(leases, l), append(values, weak.Make(l.Value()))
+		c.Delete(k)
+	}
+	release := func() {
+		for i := range leases {
+			leases[i].Release()
+		}
+		leases = nil
+	}
+	acquire(1)
+	acquire(2)
+	release()
+	for _, v := range values {
+		collect(t, func() bool { return v.Value() == nil })
+	}
+	for k := range 1000 {
+		acquire(k)
+	}
+	release()
+	for k := range 1000 {
+		c.Set(k, new([64]byte))
+	}
+	c.Clear()
+	c.GetOrCreate(0, func() (*[64]byte, error) { c.Delete(0); return nil, nil })
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	collect(t, func() bool { return oncecache.BacklogIsSmall(c) }) // the closers of Clear are a few steps from their end
 }
 
 // The text names a few of the keys.
@@ -806,4 +885,30 @@ func TestPendingErrorAfterAForgottenCreation(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Close returns no error of a context that ends when there is nothing left to wait for.
+func TestCloseEndsBeforeItsContext(t *testing.T) {
+	for range 50 { // as one of two that are ready is chosen at random
+		c := oncecache.MustNew(config{Close: func(string, int) error { return nil }})
+		l, err := c.Acquire(t.Context(), "k", makes(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := c.Close(&awaitedContext{Context: ctx, f: func() { l.Release(); cancel() }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitedContext calls f when a call is about to wait for its end.
+type awaitedContext struct {
+	context.Context
+	f func()
+}
+
+func (c *awaitedContext) Done() <-chan struct{} {
+	c.f()
+	return c.Context.Done()
 }

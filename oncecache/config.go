@@ -179,7 +179,7 @@ func (c *Config[K, V]) validate() error {
 		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be 0 without Config.TTL and Config.TTLFunc", c.RenewAhead)
 	case c.RenewAhead > 0 && c.Renew == nil && c.Create == nil:
 		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be 0 without Config.Renew and Config.Create", c.RenewAhead)
-	case c.RenewAhead > 0 && c.TTL > 0 && c.RenewAhead >= c.TTL:
+	case c.TTL > 0 && c.RenewAhead >= c.TTL:
 		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be below Config.TTL, which is %v", c.RenewAhead, c.TTL)
 	case c.RenewAhead == 0 && c.Renew != nil:
 		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be above 0 with Config.Renew", c.RenewAhead)

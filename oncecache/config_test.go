@@ -29,7 +29,8 @@ func TestNewRefuses(t *testing.T) {
 	for want, bad := range map[string]config{
 		"Config.MaxEntries -1:":                            {MaxEntries: -1},
 		"Config.MaxWeight -1:":                             {MaxWeight: -1, Weight: func(string, int) int64 { return 1 }},
-		"Config.MaxWeight 5: must be 0 without":            {MaxWeight: 5},
+		"Config.MaxWeight 70368744177665:":                 {MaxWeight: 1<<46 + 1, Weight: func(string, int) int64 { return 1 }},
+		"Config.MaxWeight 1: must be 0 without":            {MaxWeight: 1},
 		"Config.Weight: must be nil without":               {Weight: func(string, int) int64 { return 1 }},
 		fmt.Sprint("Config.MaxEntries ", math.MinInt, ":"): {MaxEntries: math.MinInt},
 		"Config.IdleTimeout -1ns:":                         {IdleTimeout: -1},
@@ -59,6 +60,7 @@ func TestExtremeSettings(t *testing.T) {
 		"MaxEntries 1":      {config{MaxEntries: 1}, 1, 1},
 		"MaxEntries max":    {config{MaxEntries: math.MaxInt}, 10, 10},
 		"MaxWeight 1":       {config{MaxWeight: 1, Weight: func(string, int) int64 { return 1 }}, 1, 1},
+		"TTL 1 ns":          {config{TTL: 1, TTLJitter: 1}, 10, 0},
 		"idle 1 ns":         {config{IdleTimeout: 1}, 10, 0},
 		"idle a century":    {config{IdleTimeout: century}, 10, 10},
 		"idle max":          {config{IdleTimeout: math.MaxInt64}, 10, 10},

@@ -1,6 +1,7 @@
 package oncecache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,12 +164,7 @@ func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
 		if cycle == nil || !d.counts() {
 			return d, nil
 		}
-		lowest := slices.MinFunc(cycle, func(a, b *dependence) int {
-			if a.rank < b.rank {
-				return -1
-			}
-			return 1
-		})
+		lowest := slices.MinFunc(cycle, func(a, b *dependence) int { return cmp.Compare(a.rank, b.rank) })
 		v := lowest.victim.Load()
 		if v != nil {
 			v.end() // it gives up, in a moment; it may be one of this cycle
@@ -199,7 +195,7 @@ func (d *dependence) cycle(f *flight) []*dependence {
 		if on == f.function {
 			return true
 		}
-		if on != nil && !seen[on] {
+		if !seen[on] {
 			seen[on] = true
 			for _, next := range d.on.dependences() {
 				if next.counts() && leads(next) {

@@ -32,9 +32,9 @@ const tick = time.Millisecond
 // fewAtOnce is how many nodes the timer looks at while other calls wait for the order.
 const fewAtOnce = 64
 
-// after returns the moment d after now.
+// after returns the moment d, which is above zero, after now.
 func after(now, d time.Duration) time.Duration {
-	if d > 0 && now > never-d-tick {
+	if now > never-d-tick {
 		return never
 	}
 	return (now + d + tick - 1) / tick * tick
@@ -335,10 +335,7 @@ func (r *root[K, V]) shortened(ttl time.Duration) time.Duration {
 		return ttl
 	}
 	chance := float64(atomics.Rank()>>11) / (1 << 53) // less than one
-	taken := float64(ttl) * jitter * chance
-	if taken >= float64(ttl) { // which may be more than ttl, as it is rounded
-		return 1
-	}
+	taken := float64(ttl) * jitter * chance           // may be more than ttl, as it is rounded
 	return max(1, ttl-time.Duration(taken))
 }
 

@@ -141,7 +141,7 @@ func firstOf[K any](keys []K) string {
 
 // keyErrorsIn returns the KeyErrors that err is or wraps.
 func keyErrorsIn[K comparable](err error) (each KeyErrors[K], ok bool) {
-	ok = err != nil && errors.As(err, &each)
+	ok = errors.As(err, &each)
 	return each, ok
 }
 

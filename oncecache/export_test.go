@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// Validate returns the error that New would.
+func Validate[K comparable, V any](settings *Config[K, V]) error { return settings.validate() }
+
 // StartSet does the first step of Set for a key that is present, and returns the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
 	r := c.shared()
@@ -246,3 +249,15 @@ func LifetimeTimer[K comparable, V any](c *Cache[K, V]) bool {
 
 // LimitClosers sets how many goroutines close values of c, which is not in use yet.
 func LimitClosers[K comparable, V any](c *Cache[K, V], n int) { c.shared().backlog.limit = n }
+
+// BacklogIsSmall reports whether the backlog of c, which may be closed, has room for few values, and none for else.
+func BacklogIsSmall[K comparable, V any](c *Cache[K, V]) bool {
+	r := c.shared()
+	if r.closed() {
+		r = r.before
+	}
+	b := r.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hidden == nil && cap(b.values) <= 64 && b.queue == nil
+}

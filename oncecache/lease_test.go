@@ -367,6 +367,35 @@ func TestLeaseOfAPlainCreationIsLeft(t *testing.T) {
 	})
 }
 
+// A caller that has waited gets a lease of what came in the place of its creation: of a value that Set
+// brought, which is used then, or of one that is in no table, on which nothing depends.
+func TestLeaseOfWhatCameInstead(t *testing.T) {
+	for want, instead := range map[int]func(c *oncecache.Cache[string, int]){
+		1: func(c *oncecache.Cache[string, int]) { c.Delete("k") },
+		2: func(c *oncecache.Cache[string, int]) { c.Set("k", 2) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := oncecache.MustNew(config{MaxEntries: 2})
+			p := newPilot()
+			acquired := startCall(func() (int, error) {
+				l, err := c.Acquire(t.Context(), "k", p.create)
+				defer l.Release()
+				return l.Value(), err
+			})
+			<-p.ctx
+			instead(c)
+			p.end <- with(1)
+			wantAll(t, []*call{acquired}, result{value: want})
+			if want == 2 {
+				c.Set("l", 3)
+				c.Set("m", 4)
+				wantGet(t, c, "k", 2)
+				wantAbsent(t, c, "l")
+			}
+		})
+	}
+}
+
 // A NaN cannot be found, so its value is closed after its callers' leases, or
 // at once if they have none.
 func TestLeaseOfNaN(t *testing.T) {

@@ -237,6 +237,9 @@ func TestNewValueHasItsOwnTime(t *testing.T) {
 	}
 }
 
+// tick is what deadlines are rounded up to.
+const tick = time.Millisecond
+
 // TTL may return anything.
 func TestExtremeTTL(t *testing.T) {
 	for _, tt := range []struct {
@@ -245,6 +248,7 @@ func TestExtremeTTL(t *testing.T) {
 	}{
 		{0, false, false}, {-1, false, false}, {math.MinInt64, false, false}, {1, true, false}, {time.Hour, true, false},
 		{century, true, true}, {math.MaxInt64 - 1, true, true}, {math.MaxInt64, true, true},
+		{math.MaxInt64 - century - time.Hour - tick/2, true, true}, // it ends when time does, but for rounding
 	} {
 		for _, jitter := range []float64{0, 1e-300, 0.5, 1} {
 			for how, store := range map[string]func(c *oncecache.Cache[string, int]) int{
@@ -285,6 +289,7 @@ func TestExtremeTTL(t *testing.T) {
 						if _, ok := c.Get("k"); ok != tt.at1 {
 							t.Errorf("%s of TTL %v, %g: there at once: %t", how, tt.ttl, jitter, ok)
 						}
+						oncecache.Sweep(c) // as for another value
 						time.Sleep(365 * 24 * time.Hour)
 						synctest.Wait()
 						if _, ok := c.Get("k"); ok != tt.later && (jitter == 0 || jitter < 0.5) {
@@ -551,7 +556,21 @@ func TestLifetimesHaveOneTimer(t *testing.T) {
 
 // A timer that is not needed any more is not kept until it would have fired.
 func TestTimersAreStoppedInMemory(t *testing.T) {
-	c := oncecache.MustNew(config{TTL: 24 * time.Hour})
+	for name, ttl := range map[string]func(k string, n int) time.Duration{
+		"nothing is left": func(string, int) time.Duration { return 24 * time.Hour },
+		"sooner and sooner": func(k string, n int) time.Duration { // another one takes the timer's place
+			return 24*time.Hour - time.Duration(n)*time.Second
+		},
+	} {
+		t.Run(name, func(t *testing.T) { timersAreStopped(t, ttl, name != "nothing is left") })
+	}
+}
+
+func timersAreStopped(t *testing.T, ttl func(string, int) time.Duration, other bool) {
+	c := oncecache.MustNew(config{TTLFunc: ttl})
+	if other {
+		c.Set("other", 0)
+	}
 	heap := func() uint64 {
 		var s runtime.MemStats
 		runtime.GC()
@@ -560,8 +579,8 @@ func TestTimersAreStoppedInMemory(t *testing.T) {
 	}
 	for before, round := uint64(0), 0; round < 2; round++ { // the first makes what stays
 		before = heap()
-		for range 10_000 {
-			c.Set("k", 1)
+		for i := range 10_000 {
+			c.Set("k", 10_000*round+i)
 			c.Delete("k")
 		}
 		if more := int64(heap() - before); round > 0 && more > 5000 {
@@ -623,7 +642,7 @@ func TestTheVeryValueLastsAnew(t *testing.T) {
 				{time.Minute, time.Hour}, {time.Hour, time.Minute}, {time.Minute, time.Minute},
 				{time.Minute, forGood}, {forGood, time.Minute}, {forGood, forGood},
 				{time.Minute, forGood, time.Minute}, {forGood, time.Minute, forGood}, {time.Hour, forGood, time.Minute},
-				{time.Minute, time.Minute, time.Minute, time.Minute},
+				{time.Minute, time.Minute, time.Minute, time.Minute}, {time.Minute, 10 * time.Second},
 			} {
 				t.Run(fmt.Sprintf("%s, renews %t, %v", name, renews, ttls), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -684,6 +703,31 @@ func TestTheVeryValueLastsAnew(t *testing.T) {
 	}
 }
 
+// A value that stays for good from now on keeps no other from going at its time.
+func TestForGoodBesideOthers(t *testing.T) {
+	for name, again := range setAgain {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ttl := time.Minute
+				c := oncecache.MustNew(config{Close: func(string, int) error { return nil }, TTLFunc: func(string, int) time.Duration { return ttl }})
+				c.Set("k", 1)
+				ttl = time.Hour
+				c.Set("l", 2)
+				ttl = forGood
+				again(t.Context(), c)
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				wantGet(t, c, "k", 1)
+				wantAbsent(t, c, "l")
+				if n := oncecache.Lifetimes(c); n != 0 {
+					t.Errorf("%d places are still to be looked at", n)
+				}
+				c.Close(t.Context())
+			})
+		})
+	}
+}
+
 // arrivals make 1 the value of "k", where the key has none.
 var arrivals = map[string]func(c *oncecache.Cache[string, int]){
 	"GetOrCreate":        func(c *oncecache.Cache[string, int]) { c.GetOrCreate("k", with(1)) },
@@ -699,8 +743,10 @@ var arrivals = map[string]func(c *oncecache.Cache[string, int]){
 	"SetIfAbsent":     func(c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 1) },
 }
 
-// A value is there for its TTL, rounded up to milliseconds, however it came. No use prolongs that.
+// A value is there for its TTL, rounded up to milliseconds, however it came. No use prolongs that, and
+// no jitter that takes nothing.
 func TestTTL(t *testing.T) {
+	jitters := map[string]float64{"Set": 1e-300, "Load": 1e-300}
 	for name, make := range arrivals {
 		for ttl, lasts := range map[time.Duration]time.Duration{
 			1:                            time.Millisecond,
@@ -715,7 +761,7 @@ func TestTTL(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, " ", ttl), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c := oncecache.MustNew(config{TTL: ttl, Create: makes(1)})
+					c := oncecache.MustNew(config{TTL: ttl, TTLJitter: jitters[name], Create: makes(1)})
 					make(c)
 					end := time.Now().Add(lasts)
 					for range 3 {
@@ -803,6 +849,40 @@ func TestRenewAheadWithJitter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Jitter takes as much of the time for which a value is fresh as of its TTL; and that may be very short.
+func TestFreshWithJitter(t *testing.T) {
+	for _, tt := range []struct {
+		ttl, fresh time.Duration
+		jitter     float64
+	}{
+		{24 * time.Hour, 5 * time.Minute, 0.1}, {24 * time.Hour, 5 * time.Minute, 1}, {365 * 24 * time.Hour, 1, 0},
+		{time.Hour, time.Hour - 1, 0},
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				c := oncecache.MustNew(config{
+					TTL: tt.ttl, TTLJitter: tt.jitter, RenewAhead: tt.ttl - tt.fresh,
+					Create: func(context.Context, string) (int, error) { calls.Add(1); return 2, nil },
+				})
+				const n = 20
+				for k := range n {
+					c.Set(strconv.Itoa(k), 1)
+				}
+				time.Sleep(tt.fresh)
+				synctest.Wait()
+				for k := range n {
+					c.Get(strconv.Itoa(k))
+				}
+				synctest.Wait()
+				if got := calls.Load() + int32(n-c.Len()); got != n {
+					t.Errorf("after %v, %d of %d are renewed or gone", tt.fresh, got, n)
+				}
+			})
+		})
+	}
 }
 
 // askers are calls that create, and get the error.
@@ -927,6 +1007,12 @@ func TestErrorTTLKeepsNoTroubles(t *testing.T) {
 				t.Errorf("after a Refresh that fails: %d, %v", v, err)
 			}
 			oncecache.CompareAndDelete(c, "k", 1)
+		}},
+		"cycle": {plain, func(t *testing.T, c *oncecache.Cache[string, int]) {
+			_, err := c.GetOrCreateContext(t.Context(), "k", func(ctx context.Context, k string) (int, error) {
+				return c.GetOrCreateContext(ctx, k, refusing)
+			})
+			wantCycle(t, err, "k", "k")
 		}},
 		"left": {plain, func(t *testing.T, c *oncecache.Cache[string, int]) {
 			ctx, leave := context.WithCancel(t.Context())

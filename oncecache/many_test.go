@@ -742,6 +742,11 @@ func TestKeyErrors(t *testing.T) {
 	if errors.Is(wrapped, oncecache.ErrClosed) {
 		t.Error("it is an error that it has not")
 	}
+	delete(e, 5)
+	delete(e, 6)
+	if got, want := e.Error(), "0, 1, 2, 3, 4: connection refused\n9: moved"; got != want {
+		t.Errorf("the text is %q, want %q", got, want)
+	}
 }
 
 type strange struct{ text string }

@@ -450,6 +450,32 @@ func TestProtocolsOfCycles(t *testing.T) {
 	}
 }
 
+// A function whose creation Set has ended may ask for whoever waited for that: this is no cycle.
+func TestProtocolsOfAWaitThatSetEnds(t *testing.T) {
+	mc.Check(t, twice.of("create of 0, which waits for 1 ∥ create of 1, which sets 1 and waits for 0"), func(m *mc.M) {
+		var c oncecache.Cache[int, int]
+		asks := func(k int, f func(ctx context.Context) error) {
+			m.Go(func() {
+				c.GetOrCreateContext(context.Background(), k, func(ctx context.Context, k int) (int, error) {
+					if err := f(ctx); err != nil && err != oncecache.ErrNotFound {
+						m.Failf("%d: %v", k, err)
+					}
+					return k, nil
+				})
+			})
+		}
+		asks(0, func(ctx context.Context) error {
+			_, err := c.Wait(ctx, 1)
+			return err
+		})
+		asks(1, func(ctx context.Context) error {
+			c.Set(1, 5)
+			_, err := c.Wait(context.WithoutCancel(ctx), 0)
+			return err
+		})
+	})
+}
+
 // The function of one creation may ask for others on several goroutines at once.
 // If one of these asks back, somebody gives up, and all end.
 func TestProtocolsOfParallelCreations(t *testing.T) {

@@ -96,6 +96,32 @@ func TestClosingIsNamed(t *testing.T) {
 	})
 }
 
+// Close waits for a value that was set, and is being closed, after another one whose end it may hear of late.
+func TestProtocolsOfCloseBesideSets(t *testing.T) {
+	mc.Check(t, twice.of("closed: Set ∥ Set ∥ Close, while the second value is being closed"), func(m *mc.M) {
+		closing := atomics.MakeEvent()
+		var ended atomics.Bool
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(k, _ int) error {
+			if k == 2 {
+				closing.Fire()
+				ended.Store(true)
+			}
+			return nil
+		}})
+		if err := c.Close(context.Background()); err != nil {
+			m.Failf("%v", err)
+		}
+		m.Go(func() { c.Set(1, 1) })
+		m.Go(func() { c.Set(2, 1) })
+		m.Go(func() {
+			closing.Wait()
+			if err := c.Close(context.Background()); err != nil || !ended.Load() {
+				m.Failf("%v, the value is closed: %t", err, ended.Load())
+			}
+		})
+	})
+}
+
 // Who comes too late for a value that is being evicted does not close it.
 func TestAcquireClosesNothing(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "MaxEntries is 1: Acquire ∥ GetOrCreate of another key"}, func(m *mc.M) {

@@ -197,6 +197,20 @@ func TestTimerGoesOn(t *testing.T) {
 	}
 }
 
+// The timer of a bubble, were it the first, does not stand for one outside, where it is not stopped.
+func TestTimerOfTheFirstBubble(t *testing.T) {
+	c := MustNew(Config[int, int]{TTL: time.Hour})
+	o := c.shared().order
+	first := &alarm{bubble: 1, stop: func() { t.Error("it is stopped") }}
+	o.timer = first
+	c.Set(1, 1)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.timer == first {
+		t.Error("there is no other")
+	}
+}
+
 // An entry that leaves the table before it has a place in the order gets none.
 func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
 	c := MustNew(Config[int, int]{MaxEntries: 1})

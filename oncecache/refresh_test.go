@@ -1177,14 +1177,15 @@ func TestNewRefusesRenew(t *testing.T) {
 	ttl := func(string, int) time.Duration { return 1 }
 	renew := func(context.Context, string, int) (int, error) { return 0, nil }
 	for want, bad := range map[string]config{
-		"oncecache: Config.RenewAhead -1ns: must not be negative":                             {TTLFunc: ttl, Renew: renew, RenewAhead: -1},
-		"oncecache: Config.RenewAhead 1m0s: must be 0 without Config.Renew and Config.Create": {TTLFunc: ttl, RenewAhead: time.Minute},
-		"oncecache: Config.RenewAhead 1s: must be 0 without Config.TTL and Config.TTLFunc":    {Renew: renew, RenewAhead: time.Second},
-		"oncecache: Config.RenewAhead 1m0s: must be below Config.TTL, which is 1m0s":          {TTL: time.Minute, Renew: renew, RenewAhead: time.Minute},
-		"oncecache: Config.TTL 1m0s: must be 0 with Config.TTLFunc":                           {TTL: time.Minute, TTLFunc: ttl},
-		"oncecache: Config.TTL -1ns: must not be negative":                                    {TTL: -1},
-		"oncecache: Config.ErrorTTL 1m0s: must be 0 with Config.ErrorTTLFunc":                 {ErrorTTL: time.Minute, ErrorTTLFunc: func(string, error) time.Duration { return 0 }},
-		"oncecache: Config.RenewAhead 0s: must be above 0 with Config.Renew":                  {TTLFunc: ttl, Renew: renew},
+		"oncecache: Config.RenewAhead -1ns: must not be negative":                            {TTLFunc: ttl, Renew: renew, RenewAhead: -1},
+		"oncecache: Config.RenewAhead 1ns: must be 0 without Config.Renew and Config.Create": {TTLFunc: ttl, RenewAhead: 1},
+		"oncecache: Config.RenewAhead 1ns: must be 0 without Config.TTL and Config.TTLFunc":  {Renew: renew, RenewAhead: 1},
+		"oncecache: Config.RenewAhead 1ns: must be below Config.TTL, which is 1ns":           {TTL: 1, Renew: renew, RenewAhead: 1},
+		"oncecache: Config.RenewAhead 1m0s: must be below Config.TTL, which is 1m0s":         {TTL: time.Minute, Renew: renew, RenewAhead: time.Minute},
+		"oncecache: Config.TTL 1ns: must be 0 with Config.TTLFunc":                           {TTL: 1, TTLFunc: ttl},
+		"oncecache: Config.TTL -1ns: must not be negative":                                   {TTL: -1},
+		"oncecache: Config.ErrorTTL 1m0s: must be 0 with Config.ErrorTTLFunc":                {ErrorTTL: time.Minute, ErrorTTLFunc: func(string, error) time.Duration { return 0 }},
+		"oncecache: Config.RenewAhead 0s: must be above 0 with Config.Renew":                 {TTLFunc: ttl, Renew: renew},
 	} {
 		if c, err := oncecache.New(bad); c != nil || err == nil || err.Error() != want {
 			t.Errorf("New returns %v, %v, want %s", c, err, want)

@@ -426,7 +426,7 @@ func TestReasonNames(t *testing.T) {
 	for r, want := range map[oncecache.Reason]string{
 		oncecache.ReasonDeleted: "Deleted", oncecache.ReasonReplaced: "Replaced", oncecache.ReasonExpired: "Expired",
 		oncecache.ReasonIdle: "Idle", oncecache.ReasonEvicted: "Evicted", oncecache.ReasonDiscarded: "Discarded",
-		oncecache.ReasonClosed: "Closed", 0: "Reason(0)", 99: "Reason(99)",
+		oncecache.ReasonClosed: "Closed", 0: "Reason(0)", 8: "Reason(8)", 99: "Reason(99)",
 	} {
 		text, err := r.MarshalText()
 		if r.String() != want || string(text) != want || err != nil {
@@ -790,6 +790,34 @@ func wantRemoved(t *testing.T, c *oncecache.Cache[string, int], k string, gone c
 		}
 		return
 	}
+}
+
+// The timer of one bubble has nothing to say in another that runs at the same time, where it is earlier.
+func TestTimersOfOtherBubbles(t *testing.T) {
+	c := oncecache.MustNew(config{TTL: time.Hour})
+	set, other, fired := make(chan bool), make(chan bool), make(chan bool)
+	var first sync.WaitGroup
+	first.Go(func() {
+		synctest.Test(t, func(t *testing.T) {
+			c.Set("k", 1)
+			close(set)
+			<-other
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			close(fired)
+		})
+	})
+	<-set
+	synctest.Test(t, func(t *testing.T) {
+		c.Set("l", 2)
+		close(other)
+		<-fired
+		wantGet(t, c, "l", 2)
+		time.Sleep(time.Hour + tick)
+		synctest.Wait()
+		wantAbsent(t, c, "l")
+	})
+	first.Wait()
 }
 
 // Likewise errors that are kept.

@@ -412,3 +412,26 @@ func TestOnCreateEndsGetOrCreateMany(t *testing.T) {
 		})
 	}
 }
+
+// A create function depends once on a creation that it begins and waits for: the same dependence twice
+// would be two calls that can give up because of one cycle.
+func TestACallDependsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[string, int]
+		p := newPilot()
+		of := make(chan context.Context, 1)
+		outer := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), "outer", func(ctx context.Context, _ string) (int, error) {
+				of <- ctx
+				return c.GetOrCreateContext(ctx, "inner", p.create)
+			})
+		})
+		ctx := <-of
+		synctest.Wait()
+		if n := oncecache.Dependences(ctx); n != 1 {
+			t.Errorf("it depends %d times", n)
+		}
+		p.end <- with(1)
+		wantAll(t, []*call{outer}, result{value: 1})
+	})
+}
