@@ -419,7 +419,7 @@ func (r *report) of(w word) result {
 	res := r.result
 	switch w.mode() {
 	case closed:
-		if r.full.why != 0 || res.outcome == Failure && r.core.enough(w, r.settings) {
+		if r.full.why != 0 || res.outcome == Failure && r.settings.rules.last != 0 && r.core.enough(w, r.settings) {
 			res.how |= reached
 		}
 	case open:
