@@ -167,7 +167,7 @@ func testUpdateKeepsTTL(t *testing.T) {
 			_, err = r.Update(ctx, "long", progress)
 			require.NoError(t, err)
 			left := ttl("long")
-			require.LessOrEqual(t, left, time.Hour)
+			require.LessOrEqual(t, left, time.Hour+time.Second) // rounded up, by a clock that may be a little late
 			require.GreaterOrEqual(t, left, time.Hour-time.Since(began)-time.Second)
 		}
 		time.Sleep(20 * time.Millisecond)
