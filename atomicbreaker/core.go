@@ -529,7 +529,7 @@ func (r *report) count(w word) (again bool) {
 		return false
 	}
 	isBad := r.result.is(bad)
-	if !w.watched() && !isBad {
+	if r.core.owner != nil && !w.watched() && !isBad {
 		return false
 	}
 	at := r.now

@@ -604,6 +604,36 @@ func TestSnapshotBeforeSettings(t *testing.T) {
 	})
 }
 
+// After a failure, a success counts in the windows that Update has brought, though the word does not say
+// yet that it does.
+func TestUpdateLosesNoSuccess(t *testing.T) {
+	for name, report := range map[string]func(b *Breaker) func() Verdict{
+		"RecordSuccess": func(b *Breaker) func() Verdict { return b.RecordSuccess },
+		"Success": func(b *Breaker) func() Verdict {
+			p, _ := b.Allow()
+			return p.Success
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: name + ", once the settings are there ∥ Update to a FailureRate"}, func(m *mc.M) {
+				b := MustNew(Config{Policy: Consecutive(9)})
+				plainly(b.core.set.Load().counters)
+				b.RecordFailure()
+				m.Go(func() {
+					success := report(b)
+					if len(b.core.set.Load().rules.windows) == 0 {
+						return
+					}
+					if success(); b.Snapshot().Window.Calls != 1 {
+						m.Failf("%+v", b.Snapshot().Window)
+					}
+				})
+				m.Go(func() { b.Update(Config{Policy: FailureRate(1, 9, time.Minute)}) })
+			})
+		})
+	}
+}
+
 // Each of two policies opens on the first failure, whichever counts it.
 func TestUpdateLosesNoFailure(t *testing.T) {
 	of := func(d time.Duration) Config { return Config{Policy: FailureCount(1, d), OpenTimeout: -1} }

@@ -232,7 +232,7 @@ func (w word) record(r result, s *settings) (next word, v Verdict) {
 		return w, Late
 	case r.is(direct) && r.outcome == Success:
 		return w, Recovered
-	case w.mode() == open && !r.is(expired): // which only a direct one is
+	case w.mode() == open && !r.is(expired): // a direct result, as no permit is of an open stay
 		return w, Late
 	case r.is(direct):
 		return w, Tripped
@@ -320,8 +320,8 @@ func (w word) trip(s *settings, d, now time.Duration) word {
 	return w.enter(open) | word(streak)<<streakShift | word(s.until(d, now))
 }
 
-// countInRow is record for a closed word that is neither watched nor logged: for a success,
-// and for a failure if the policy counts failures in a row alone and this one opens nothing.
+// countInRow is record for a closed stay if the policy counts failures in a row alone and
+// this result opens nothing.
 func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool) {
 	switch {
 	case w&^failsMask != stay:
@@ -329,7 +329,7 @@ func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool)
 	case o == Failure:
 		return w + 1, uint32(w) < s.rules.inRowAlone
 	}
-	return stay, o == Success
+	return stay, o == Success && s.rules.inRowAlone != 0
 }
 
 // Deadlines are ticks since the epoch, modulo the width of their field.
