@@ -335,7 +335,8 @@ func (r *root[K, V]) shortened(ttl time.Duration) time.Duration {
 		return ttl
 	}
 	chance := float64(atomics.Rank()>>11) / (1 << 53) // less than one
-	taken := float64(ttl) * jitter * chance           // may be more than ttl, as it is rounded
+	// Taken may be more than ttl, as it is rounded.
+	taken := float64(ttl) * jitter * chance
 	return max(1, ttl-time.Duration(taken))
 }
 

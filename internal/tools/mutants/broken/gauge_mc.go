@@ -9,8 +9,8 @@ import (
 	"github.com/latchfree/latchfree/internal/tools/mc"
 )
 
-// beforeLoad and beforeStore are steps of the model where w is a Gauge, whose methods are none: else no
-// other goroutine could come between the halves of a torn Add.
+// beforeLoad and beforeStore are steps of the model where w is a Gauge, whose own methods take none:
+// otherwise no goroutine could come between the halves of a torn Add.
 
 func beforeLoad(w any) { stepOn(w, "Load", mc.Load, mc.Read) }
 
