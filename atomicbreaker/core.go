@@ -360,6 +360,10 @@ func (r *report) run() (Verdict, step) {
 		// of settings that Update has replaced, and its failures may be in another form.
 		s := c.set.Load()
 		r.settings = s
+		if c.owner == nil && w.mode() == closed && w.watched() != s.watchesAll() {
+			c.watch() // for Update: a failure must not count in windows before successes do
+			continue
+		}
 		if r.result.outcome != Ignored {
 			w = w.under(s)
 		}

@@ -604,8 +604,8 @@ func TestSnapshotBeforeSettings(t *testing.T) {
 	})
 }
 
-// After a failure, a success counts in the windows that Update has brought, though the word does not say
-// yet that it does.
+// After a failure, a success counts in the windows that Update has brought, though Update has not
+// made the word say yet that it does.
 func TestUpdateLosesNoSuccess(t *testing.T) {
 	for name, report := range map[string]func(b *Breaker) func() Verdict{
 		"RecordSuccess": func(b *Breaker) func() Verdict { return b.RecordSuccess },
@@ -614,23 +614,36 @@ func TestUpdateLosesNoSuccess(t *testing.T) {
 			return p.Success
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: name + ", once the settings are there ∥ Update to a FailureRate"}, func(m *mc.M) {
-				b := MustNew(Config{Policy: Consecutive(9)})
-				plainly(b.core.set.Load().counters)
-				b.RecordFailure()
-				m.Go(func() {
-					success := report(b)
-					if len(b.core.set.Load().rules.windows) == 0 {
-						return
+		for _, before := range []bool{true, false} {
+			scenario, operations := name+" after a failure of before", name
+			if !before {
+				scenario, operations = name, "RecordFailure, "+name
+			}
+			t.Run(scenario, func(t *testing.T) {
+				cfg := mc.Config{Operations: operations + ", once the settings are there ∥ Update to a FailureRate"}
+				mc.Check(t, cfg, func(m *mc.M) {
+					b := MustNew(Config{Policy: Consecutive(9)})
+					plainly(b.core.set.Load().counters)
+					if before {
+						b.RecordFailure()
 					}
-					if success(); b.Snapshot().Window.Calls != 1 {
-						m.Failf("%+v", b.Snapshot().Window)
-					}
+					m.Go(func() {
+						success := report(b)
+						if len(b.core.set.Load().rules.windows) == 0 {
+							return
+						}
+						if !before {
+							b.RecordFailure()
+						}
+						success()
+						if c := b.Snapshot().Window; c.Calls-c.Failures != 1 {
+							m.Failf("%+v", c)
+						}
+					})
+					m.Go(func() { b.Update(Config{Policy: FailureRate(1, 9, time.Minute)}) })
 				})
-				m.Go(func() { b.Update(Config{Policy: FailureRate(1, 9, time.Minute)}) })
 			})
-		})
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (g *group[K]) mustHash(s *settings) bool { return s.rules.slow || g.keys.Dy
 
 // watch makes a closed word of a Breaker say whether its successes count in
 // windows. It follows every change of settings and every transition to closed,
-// so that the later of the two finds the other.
+// so that the later of the two finds the other. A result that sees one without it helps.
 //
 // It retries only if another caller has changed the word.
 func (c *core) watch() {
