@@ -222,11 +222,10 @@ func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 }
 
 // drop takes an entry that has no value out of the table, unless another call has.
-func (r *root[K, V]) drop(e *entry[K, V]) (dropped bool) {
-	if dropped = r.vacate(e); dropped {
+func (r *root[K, V]) drop(e *entry[K, V]) {
+	if r.vacate(e) {
 		r.uncount(e)
 	}
-	return dropped
 }
 
 // caller is one call that wants the outcome of an entry.
@@ -288,9 +287,7 @@ func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], he
 // few and small frames, and is copied when it has to grow.
 func (e *entry[K, V]) await(s *state[K, V], who *caller) (err error) {
 	f := s.flight
-	if who.joined == nil && f.counted(who.counts) {
-		f.include(who)
-	}
+	f.include(who)
 	w := f.event()
 	if e.state.Load() != s {
 		return nil

@@ -3,6 +3,8 @@ package oncecache
 import (
 	"context"
 	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Validate returns the error that New would.
@@ -50,6 +52,12 @@ func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 // CopyLease copies what must not be copied.
 func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
 	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root}
+}
+
+// SpreadUsers does what two users of a value do that collide.
+func SpreadUsers[K comparable, V any](l *Lease[K, V]) {
+	s := make([]stripe, atomics.Stripes())
+	l.entry.state.Load().users.stripes.Install(&s)
 }
 
 // Dependences returns how many the creation has listed whose context ctx is.

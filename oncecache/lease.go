@@ -239,7 +239,7 @@ func acquireStripe(s []stripe) (held *atomics.Int64) {
 		return nil
 	}
 	held = &s[atomics.Stripe(len(s))].users
-	if held.Add(1) <= 0 {
+	if held.Add(1) < 0 {
 		return nil
 	}
 	return held

@@ -420,6 +420,42 @@ func TestLeaseReleasedThreeTimes(t *testing.T) {
 	})
 }
 
+// One of three releases of two leases panics, and the count of users is as before.
+func TestLeaseReleasedTwiceBesideAcquire(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "after Acquire, Release: Release of a copy ∥ Acquire"}, func(m *mc.M) {
+		closed, panics := 0, 0
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed++; return nil }})
+		c.Set(key, 7)
+		acquire := func() oncecache.Lease[string, int] {
+			l, _ := c.Acquire(context.Background(), key, func(context.Context, string) (int, error) { return failing() })
+			return l
+		}
+		release := func(l *oncecache.Lease[string, int]) {
+			defer func() {
+				if recover() != nil {
+					panics++
+				}
+			}()
+			l.Release()
+		}
+		first := acquire()
+		oncecache.SpreadUsers(&first)
+		first.Release()
+		l := acquire()
+		again := oncecache.CopyLease(&l)
+		l.Release()
+		m.Go(func() { release(again) })
+		m.Go(func() { l = acquire() })
+		m.Final(func() {
+			c.Delete(key)
+			release(&l)
+			if closed != 1 || panics != 1 {
+				m.Failf("the value is closed %d times, after %d panics", closed, panics)
+			}
+		})
+	})
+}
+
 // label names a deed after its context and what its create function may do.
 func label(name string, i, v int, endings []ending) string {
 	s := fmt.Sprintf("%s(%s, %d", name, [...]string{"a", "b", "∞"}[i], v)
