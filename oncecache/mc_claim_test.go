@@ -479,43 +479,51 @@ func TestProtocolsOfAWaitThatSetEnds(t *testing.T) {
 // The function of one creation may ask for others on several goroutines at once.
 // If one of these asks back, somebody gives up, and all end.
 func TestProtocolsOfParallelCreations(t *testing.T) {
-	for _, back := range []bool{false, true} {
-		name := "one asks for two"
-		if back {
-			name += ", of which one asks back"
-		}
-		t.Run(name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: "GetOrCreateContext: " + name}, func(m *mc.M) {
+	for _, tt := range []struct {
+		name  string
+		other [3][]int // what the creations of keys 0, 1 and 2 ask for at once
+		how   extent
+		from  []int // the threads' keys
+		most  int   // how many give up: one at least if any
+	}{
+		{"one asks for two", [3][]int{{1, 2}}, everything, []int{0}, 0},
+		{"one asks for two, of which one asks back", [3][]int{{1, 2}, {0}}, everything, []int{0}, 1},
+		{"one asks for another, which asks back twice", [3][]int{{1}, {0, 0}}, twice, []int{0, 1}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, tt.how.of("GetOrCreateContext: "+tt.name), func(m *mc.M) {
 				var c oncecache.Cache[int, int]
-				cycles := 0
+				var gave mc.Tally
 				var create func(context.Context, int) (int, error)
 				ask := func(ctx context.Context, k int) {
 					v, err := c.GetOrCreateContext(context.WithoutCancel(ctx), k, create)
 					if cycle := new(oncecache.CycleError); errors.As(err, &cycle) {
-						cycles++
+						gave.Add(1)
 					} else if v != k || err != nil {
 						m.Failf("%d: %d, %v", k, v, err)
 					}
 				}
 				create = func(ctx context.Context, k int) (int, error) {
-					switch {
-					case k == 0:
+					switch other := tt.other[k]; len(other) {
+					case 1:
+						ask(ctx, other[0])
+					case 2:
 						ended := atomics.MakeEvent()
 						atomics.Go(func() {
-							ask(ctx, 1)
+							ask(ctx, other[0])
 							ended.Fire()
 						})
-						ask(ctx, 2)
+						ask(ctx, other[1])
 						ended.Wait()
-					case k == 1 && back:
-						ask(ctx, 0)
 					}
 					return k, nil
 				}
-				m.Go(func() { ask(context.Background(), 0) })
+				for _, k := range tt.from {
+					m.Go(func() { ask(context.Background(), k) })
+				}
 				m.Final(func() {
-					if back != (cycles == 1) {
-						m.Failf("%d give up", cycles)
+					if n := gave.Value(); n < min(tt.most, 1) || n > tt.most {
+						m.Failf("%d give up, want %d at most", n, tt.most)
 					}
 				})
 			})
