@@ -869,6 +869,33 @@ func TestKeysLeaveAfterTheirListener(t *testing.T) {
 	})
 }
 
+// A key that was forgotten, and waits for its listener, leaves after that, though Update brings windows
+// meanwhile: what is in those of an earlier stay is not its.
+func TestKeysLeaveThoughUpdateBringsWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g *ab.Group[string]
+		windows := ab.GroupConfig[string]{
+			Default:       ab.Config{Policy: ab.FailureCount(9, time.Hour)},
+			OnStateChange: func(string, ab.Event) {},
+		}
+		g = ab.MustNewGroup(windows)
+		fail(t, keyed(g, "k"), 1)
+		updateGroup(t, g, ab.GroupConfig[string]{
+			Default: ab.Config{Policy: ab.Consecutive(9)}, ForgetAfter: time.Minute,
+			OnStateChange: func(k string, _ ab.Event) {
+				fail(t, keyed(g, k), 1)
+				time.Sleep(2 * time.Minute)
+				g.Sweep()
+				updateGroup(t, g, windows)
+			},
+		})
+		fail(t, keyed(g, "k"), 1)
+		if g.Reset("k"); g.Len() != 0 {
+			t.Error("it is stored")
+		}
+	})
+}
+
 // Events of ResetAll are of the settings that hold then.
 func TestResetAllTellsByNewSettings(t *testing.T) {
 	var names []string
