@@ -379,6 +379,22 @@ func TestTurnAfterAForgottenCreation(t *testing.T) {
 	}
 }
 
+// A value that is not kept, because Weight panics, is alone until it is closed.
+func TestTurnAfterAValueThatIsNotKept(t *testing.T) {
+	for _, w := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPort(config{CloseBeforeCreate: true, MaxWeight: 10, Weight: func(_ string, v int) int64 { return int64(v) - 2 }})
+			first := startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", p.taking(t, 1)) })
+			synctest.Wait()
+			wantAll(t, []*call{startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", p.taking(t, 2)) })}, result{value: 2})
+			if r := first.wait(t); r.panicked == nil {
+				t.Errorf("%s: %+v", w.name, r)
+			}
+			p.shut(t)
+		})
+	}
+}
+
 // Batches that share keys wait for all of their turns, and not for each other.
 func TestTurnsOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -234,7 +234,7 @@ type caller struct {
 	counts  participants    // oneCaller or callerAndLease
 	joined  *flight         // the flight in which it is counted
 	heir    bool            // it has joined after all others had left
-	created bool            // it has called the function
+	created bool            // GetOrCreateMany only: it has called the function
 	gone    bool            // it only gives up what it is counted in
 	part    *flight         // the creation whose function makes the call; nil: none is known
 	known   *flight         // the one that part is known to wait for

@@ -203,6 +203,18 @@ func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 	})
 }
 
+// A function that has not panicked may return a nil pointer as its error. That is its caller's, and not one of Close.
+func TestNilPanicErrorIsNoPanic(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	var failure *oncecache.PanicError
+	if _, err := c.GetOrCreate("k", func() (int, error) { return 1, failure }); err != error(failure) {
+		t.Errorf("%T", err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Errorf("Close returns %T", err)
+	}
+}
+
 // Reported bug 18, Souin, dart: a load that hangs blocks its key for ever.
 // A creation that hangs ends for those who wait, its key is free, and what
 // it makes after all is closed.

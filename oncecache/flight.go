@@ -95,7 +95,7 @@ func (f *flight) leave(counts participants) bool {
 			return false
 		}
 		now := old - counts
-		last := now.callers() == 0 && f.function != nil && !now.has(abandoned)
+		last := now.callers() == 0 && f.function != nil
 		if last {
 			now |= abandoned
 		}
@@ -171,7 +171,7 @@ type result struct {
 	err    error // nil: the value is in the entry
 	limits       // of the value, or of the error
 	cut    bool  // by a panic or Goexit, which err tells
-	stays  bool  // the old value of a Refresh stays; err is ErrNotModified
+	stays  bool  // the old value of a Refresh stays, whatever err is
 }
 
 // limits says how long a value or an error is kept, and what a value weighs.
@@ -285,7 +285,7 @@ func (r *root[K, V]) createContext(ctx context.Context, at table.Hashed[K], crea
 // function has a goroutine of its own.
 func (n *creation[K, V]) start(who *caller, create func(*entry[K, V]) error) (last *entry[K, V], held *atomics.Int64, err error) {
 	f := n.state.flight
-	who.joined, who.created = f, true
+	who.joined = f
 	if who.ctx == nil {
 		if d := who.calls(f, n.entry.key); d != nil {
 			defer d.end()
@@ -429,7 +429,7 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 	if n.stop != nil {
 		n.stop()
 	}
-	if how.err == nil && how.weight == tooHeavy {
+	if how.weight == tooHeavy {
 		n.refuseHeavy()
 	}
 	var who participants
@@ -483,7 +483,7 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 		m := n.endMoved(how, who)
 		left.wakes = m != nil
 		left.heard = left.heard && left.wakes
-		if m != nil && r.owns && how.err == nil && who.leases() == 0 {
+		if r.owns && how.err == nil && who.leases() == 0 {
 			left.unfit = m // otherwise the last of them closes it
 		}
 		r.backlog.ended(f)
@@ -528,7 +528,7 @@ func (n *creation[K, V]) blame(how *result, who participants) {
 	switch {
 	case who.has(cacheClosed):
 		how.err, how.limits = ErrClosed, limits{}
-	case who.has(abandoned) && !how.stays:
+	case who.has(abandoned):
 		how.err, how.limits = errAgain, limits{} // the callers came after the cancellation
 	}
 }
@@ -616,7 +616,7 @@ func (n *creation[K, V]) endMoved(how *result, who participants) (m *entry[K, V]
 	if !m.state.CompareAndSwap(s, now) { // LP(GetOrCreate): a forgotten creation
 		return nil
 	}
-	if how.err == nil && r.owns && who.leases() > 0 {
+	if how.err == nil && r.owns {
 		r.backlog.linger(m.key, now.users)
 	}
 	return m
@@ -638,7 +638,7 @@ func (r *root[K, V]) hide(e *entry[K, V], s, now *state[K, V]) bool {
 
 // land says that the creation of a Refresh has ended, or that its entry is in the table now.
 func (r *root[K, V]) land(f *flight) {
-	if fn := f.function; fn != nil && fn.aside.Load() && fn.aside.CompareAndSwap(true, false) {
+	if fn := f.function; fn != nil && fn.aside.CompareAndSwap(true, false) {
 		r.accounting.aside.Add(-1)
 	}
 }

@@ -197,11 +197,21 @@ func TestLeaseWhereNothingIsClosed(t *testing.T) {
 	}
 }
 
+// So it does with bounds, which count leases: the value of a creation that Delete has ended is its callers'.
+func TestLeaseOfAForgottenCreationWhereNothingIsClosed(t *testing.T) {
+	c := oncecache.MustNew(config{MaxEntries: 1})
+	l, err := c.Acquire(t.Context(), "k", func(context.Context, string) (int, error) { c.Delete("k"); return 1, nil })
+	if err != nil || l.Value() != 1 || c.Len() != 0 {
+		t.Errorf("%d, %v, %d values", l.Value(), err, c.Len())
+	}
+	l.Release()
+}
+
 // Reported bug 31, ccache: a found value is closed before it is counted.
 // Everyone who takes part in a creation gets a lease, even if the value is
 // deleted before they are awake, and whoever has left gets none (T22).
 func TestLeasesOfAFlight(t *testing.T) {
-	for _, removed := range []string{"later", "in flight"} {
+	for i, removed := range []string{"later", "in flight", "in flight of GetOrCreate"} {
 		t.Run(removed, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShop()
@@ -217,7 +227,12 @@ func TestLeasesOfAFlight(t *testing.T) {
 						return l.Value(), nil
 					})
 				}
-				calls := []*call{acquire(t.Context())}
+				var calls []*call
+				if i < 2 {
+					calls = append(calls, acquire(t.Context()))
+				} else {
+					calls = append(calls, start(s.Cache, "k", func() (int, error) { return p.create(t.Context(), "k") }))
+				}
 				<-p.ctx
 				calls = append(calls, acquire(t.Context()), acquire(context.Background()), start(s.Cache, "k", unexpected(t)))
 				ctx, leave := context.WithCancel(t.Context())
@@ -225,7 +240,7 @@ func TestLeasesOfAFlight(t *testing.T) {
 				synctest.Wait()
 				leave()
 				wantAll(t, []*call{gone}, left)
-				if removed == "in flight" {
+				if i > 0 {
 					s.Delete("k")
 				}
 				p.end <- with(7)
@@ -233,7 +248,7 @@ func TestLeasesOfAFlight(t *testing.T) {
 				wantAll(t, calls, result{value: 7})
 				synctest.Wait()
 				s.Delete("k")
-				for n := 3; n > 0; n-- {
+				for range len(leases) {
 					s.wantClosed(t)
 					(<-leases).Release()
 				}
@@ -244,6 +259,21 @@ func TestLeasesOfAFlight(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who wants a lease and leaves calls off nothing that GetOrCreate runs: it fails once.
+func TestNoLeaseOfAPlainFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop()
+		owner := begin(t, s.Cache, "k")
+		ctx, leave := context.WithCancel(t.Context())
+		gone := startCall(func() (int, error) { return acquire(ctx, s.Cache, "k", notAsked) })
+		synctest.Wait()
+		leave()
+		wantAll(t, []*call{gone}, left)
+		owner.end <- failing
+		wantAll(t, []*call{owner.call}, result{err: errRefused})
+	})
 }
 
 // Every value that a create function returns is cached, held, or closed.

@@ -254,6 +254,30 @@ func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
 	})
 }
 
+// The very value comes while it expires, and while it is refreshed: the key is not free before the function of
+// the Refresh, which Set ends, has returned.
+func TestProtocolsOfTurnsOfTheVeryValue(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: Set of the very value, which is refreshed ∥ it expires"), func(m *mc.M) {
+		config := endless
+		config.CloseBeforeCreate, config.Close = true, func(int, int) error { return nil }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		oncecache.StartRefresh(c, 1)
+		start := oncecache.ExpiryOf(c, 1)
+		m.Go(func() { c.Set(1, 1) })
+		m.Go(func() {
+			if finish := start(); finish != nil {
+				finish()
+			}
+		})
+		m.Final(func() {
+			if c.Delete(1); oncecache.Claims(c) != 1 {
+				m.Failf("the key is free while its function runs")
+			}
+		})
+	})
+}
+
 // An error comes to stay while its key is deleted: then nothing is left of the key.
 func TestProtocolsOfTurnsOfKeptErrors(t *testing.T) {
 	mc.Check(t, twice.of("CloseBeforeCreate, ErrorTTL: GetOrCreate, which fails ∥ Delete"), func(m *mc.M) {

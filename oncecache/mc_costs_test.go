@@ -79,6 +79,9 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Load of a present key", ofConfig(oncecache.Config[string, int]{Create: refuse}, func(c *cache) { c.Load(ctx, key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key", of(func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 3, Stores: 2, RMWs: 4, TableReads: 1, TableWrites: 1, Clock: 1}, 7)
+	mc.CheckCost(t, "GetOrCreate, whose function asks for its key", eachKey(func(c *cache, k string) {
+		c.GetOrCreate(k, func() (int, error) { return c.GetOrCreate(k, one) })
+	}), mc.Cost{Loads: 13, Stores: 1, RMWs: 5, Blocking: 1, TableReads: 3, TableWrites: 2, Clock: 1}, 9)
 	mc.CheckCost(t, "Acquire that creates, and Release, where the cache closes values", eachOwned(func(c *cache, k string) {
 		l, _ := c.Acquire(ctx, k, func(context.Context, string) (int, error) { return 1, nil })
 		l.Release()

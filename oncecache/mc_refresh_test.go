@@ -32,6 +32,19 @@ func TestProtocolsOfRefresh(t *testing.T) {
 			}
 		}
 	}
+	notModified := []func(*estate){
+		func(e *estate) {
+			v, err := e.c.Refresh(context.Background(), 1, func(_ context.Context, _, old int, exists bool) (int, error) {
+				if exists {
+					return 0, oncecache.ErrNotModified
+				}
+				return e.make(2)(nil, 1)
+			})
+			if err != nil || v != 1 && v != 2 {
+				e.m.Failf("%d, %v", v, err)
+			}
+		}, func(e *estate) { e.c.Delete(1) },
+	}
 	for _, s := range []scene{
 		{"two refresh", oncecache.Config[int, int]{}, there, []func(*estate){alone(2), alone(3)}, nil},
 		{"Set", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.set(1, 5) }}, func(e *estate) {
@@ -40,19 +53,8 @@ func TestProtocolsOfRefresh(t *testing.T) {
 			}
 		}},
 		{"Delete", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Delete(1) }}, nil},
-		{"Delete, where nothing is modified", oncecache.Config[int, int]{}, there, []func(*estate){
-			func(e *estate) {
-				v, err := e.c.Refresh(context.Background(), 1, func(_ context.Context, _, old int, exists bool) (int, error) {
-					if exists {
-						return 0, oncecache.ErrNotModified
-					}
-					return e.make(2)(nil, 1)
-				})
-				if err != nil || v != 1 && v != 2 {
-					e.m.Failf("%d, %v", v, err)
-				}
-			}, func(e *estate) { e.c.Delete(1) },
-		}, nil},
+		{"Delete, where nothing is modified", oncecache.Config[int, int]{}, there, notModified, nil},
+		{"Delete, where nothing is modified, in a cache with bounds", oncecache.Config[int, int]{MaxEntries: 2}, there, notModified, nil},
 		{"Close, and it fails", oncecache.Config[int, int]{}, there, []func(*estate){
 			func(e *estate) {
 				_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, errRefused })
