@@ -23,6 +23,9 @@ func Shards[K comparable, V any](r *Registry[K, V]) int { return len(r.install()
 // DefaultShards returns the default number of shards for procs processors.
 func DefaultShards(procs int) int { return defaultShards(procs) }
 
+// HistorySize returns how many changes are remembered.
+func HistorySize(n int) (int, error) { return (&Config[string, int]{History: n}).history() }
+
 // Linked returns the number of cells in the table, dead or alive.
 func Linked[K comparable, V any](r *Registry[K, V]) (n int) {
 	for range r.install().cells.All() {

@@ -55,7 +55,7 @@ func (kc *keyCodec[K]) rehashed(key K) hkey[K] { return hkey[K]{Hash: kc.hash(ke
 
 // spelling returns what a cell keeps of the key that it is created with.
 func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
-	if kc.normalize == nil || kc.keys.Comparable(given) && given == k.Key {
+	if kc.normalize == nil || given == k.Key { // k.Key can be compared, so it compares with any
 		return nil
 	}
 	kept := given // so that only a spelling that is kept moves to the heap

@@ -63,6 +63,11 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Lookup, and UpdateIf", sharing(func(r *names) { e, _ := r.Lookup("a"); r.UpdateIf("a", e.Version, 8) }), mc.Cost{Loads: 6, RMWs: 1, TableReads: 2}, 1.25, 1.44, 1.49)
 	mc.CheckCost(t, "UpdateIf of another version", sharing(func(r *names) { r.UpdateIf("a", 1<<40, 8) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
 	mc.CheckCost(t, "Put of a present key", sharing(func(r *names) { r.Put("a", 8) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
+	mc.CheckCost(t, "Put of a present key, in a zero Registry", func() func(int) {
+		var r names
+		r.Put("a", 7)
+		return func(int) { r.Put("a", 8) }
+	}, mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.63, 32.48)
 	mc.CheckCost(t, "Create of a present key", sharing(func(r *names) { r.Create("a", 8) }), mc.Cost{Loads: 4, TableReads: 1}, 0)
 	mc.CheckCost(t, "Create", eachKey(func(r *names, fresh string) { r.Create(fresh, 8) }), mc.Cost{Loads: 5, RMWs: 2, TableReads: 1, TableWrites: 1}, 4.06, 4.89, 5.3)
 	mc.CheckCost(t, "Create, and Delete", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Delete(fresh) }), mc.Cost{Loads: 12, RMWs: 5, TableReads: 2, TableWrites: 2}, 4.1, 5.14, 6.95)

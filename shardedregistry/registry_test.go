@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -676,6 +677,18 @@ func TestString(t *testing.T) {
 	}
 }
 
+// Errors name versions in decimal.
+func TestVersionsInErrors(t *testing.T) {
+	for want, err := range map[string]error{
+		"shardedregistry: version conflict: have 18446744073709551615, want 1234567890": &shardedregistry.ConflictError{Have: 1<<64 - 1, Want: 1_234_567_890},
+		"shardedregistry: key exists: a at version 1234567890":                          &shardedregistry.ExistsError{Given: "a", Stored: "a", Version: 1_234_567_890},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // T26: odd numbers of shards.
 func TestShards(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 255: 256, 1000: 1024, 65_535: 65_536, 65_536: 65_536} {
@@ -698,14 +711,39 @@ func TestShards(t *testing.T) {
 	}
 }
 
-func TestInvalidShards(t *testing.T) {
-	for n, value := range map[int]string{-1: "-1", -1 << 31: "-2147483648", 65_537: "65537", 1<<31 - 1: "2147483647"} {
-		config := shardedregistry.Config[string, int]{Shards: n}
-		r, err := shardedregistry.New(config)
-		if r != nil || err == nil || !strings.Contains(err.Error(), "Config.Shards "+value+":") {
-			t.Errorf("New with %d shards = %v, %v; want an error that names field and value", n, r, err)
+// A registry that is given no number of shards has as many as the processors want, and leaves these alone.
+func TestShardsByDefault(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{})
+	if got, want := shardedregistry.Shards(r), shardedregistry.DefaultShards(procs); got != want {
+		t.Errorf("%d shards, want %d", got, want)
+	}
+	if now := runtime.GOMAXPROCS(0); now != procs {
+		t.Errorf("the program had %d processors, and has %d", procs, now)
+	}
+}
+
+// How many changes are remembered is rounded up to a power of two.
+func TestHistorySizes(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 3: 4, 1024: 1024, 1 << 24: 1 << 24} {
+		if got, err := shardedregistry.HistorySize(n); got != want || err != nil {
+			t.Errorf("History: %d remembers %d, %v; want %d", n, got, err, want)
 		}
-		wantPanic(t, "Config.Shards "+value+":", func() { shardedregistry.MustNew(config) })
+	}
+}
+
+func TestInvalidSizes(t *testing.T) {
+	type config = shardedregistry.Config[string, int]
+	of := map[string]config{"Config.History -1:": {History: -1}, "Config.History 16777217:": {History: 1<<24 + 1}}
+	for _, n := range []int{-1, -1 << 31, 65_537, 1<<31 - 1} {
+		of[fmt.Sprintf("Config.Shards %d:", n)] = config{Shards: n}
+	}
+	for text, config := range of {
+		r, err := shardedregistry.New(config)
+		if r != nil || err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s New returns %v, %v; want an error that names field and value", text, r, err)
+		}
+		wantPanic(t, text, func() { shardedregistry.MustNew(config) })
 	}
 }
 

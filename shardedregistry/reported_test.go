@@ -45,7 +45,7 @@ import (
 // Reported bug 23, Ctrie: snapshots change: sizeless tokens share an address: `TestSnapshotNeverChanges`, `TestValuesWithoutSize`, `TestStressSnapshotChurn`.
 // Reported bug 24, go-memdb, go-immutable-radix, Consul: watches fire wrongly, miss the last change, leak: `TestWatchProtocols`, `TestStressWatch`, `TestWatchLeavesNothing`, `TestStressWait`.
 // Reported bug 25, client-go: wrong keys, remains of failures, empty sets in indexes: `TestIndexProtocols`, `TestByIndexSeveralValues`, `TestStressIndexes`, `TestRejected`, `TestIndexMemory`.
-// Reported bug 26, libcuckoo, junction, orcaman: odd, zero, large capacities hang: `TestT26_AnyNumberOfShards`, `TestT26_EmptyShardsAreSmall`, `TestInvalidShards`.
+// Reported bug 26, libcuckoo, junction, orcaman: odd, zero, large capacities hang: `TestT26_AnyNumberOfShards`, `TestT26_EmptyShardsAreSmall`, `TestInvalidSizes`.
 // Reported bug 27, etcd, any map with versions: a key created again has an old version: `TestVersionsIncreaseForEver`, `TestStressVersions`, `TestStressRecreate`.
 // Reported bug 28, etcd: a watch of a prefix fires for the key at its end: `TestFilters`.
 // Reported bug 29, etcd: an event between list and watch is missed: `TestListThenWatch`, `TestListThenWatchProtocols`.
