@@ -331,6 +331,28 @@ func TestSnapshotMemory(t *testing.T) {
 	}
 }
 
+// A snapshot keeps no key that it does not contain.
+func TestSnapshotKeepsNoKeyThatHasGone(t *testing.T) {
+	var r shardedregistry.Registry[*blob, int]
+	k := new(blob)
+	gone := weak.Make(k)
+	if _, err := r.Put(k, 1); err != nil {
+		t.Fatal(err)
+	}
+	taking := shardedregistry.Join(&r)
+	r.Delete(k)
+	k = nil
+	taking.Collect()
+	s := taking.Leave()
+	taking = shardedregistry.Taking[*blob, int]{}
+	runtime.GC()
+	if gone.Value() != nil || s.Len() != 0 {
+		t.Errorf("a snapshot of %d keys keeps one that has gone", s.Len())
+	}
+	runtime.KeepAlive(s)
+	runtime.KeepAlive(&r)
+}
+
 // An update that starts over when a snapshot has been taken keeps nothing of
 // its attempt during it.
 func TestUpdateOutlivesSnapshot(t *testing.T) {

@@ -160,10 +160,7 @@ func Join[K comparable, V any](r *Registry[K, V]) Taking[K, V] {
 }
 
 // Collect makes a cut and looks, and reports whether it need not do so again.
-func (t Taking[K, V]) Collect() bool {
-	t.Cut()
-	return t.Look()
-}
+func (t Taking[K, V]) Collect() bool { return t.t.collect() }
 
 // Cut does the first part of Collect.
 func (t Taking[K, V]) Cut() {

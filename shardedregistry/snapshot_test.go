@@ -309,6 +309,44 @@ func TestWriterStalls(t *testing.T) {
 	}
 }
 
+// Keys that come between looks are found once, however many looks follow.
+func TestSnapshotOfKeysThatCome(t *testing.T) {
+	for _, before := range []int{0, 1, 50} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+		want := map[string]int{}
+		put := func(i int) {
+			want[key(i)] = i
+			mustPut(t, r, key(i), i)
+		}
+		for i := range before {
+			put(2 * i)
+		}
+		taking := shardedregistry.Join(r)
+		for i := range 50 {
+			put(2*i + 1)
+		}
+		taking.Collect()
+		taking.Collect()
+		put(1000)
+		taking.Collect()
+		wantSnapshot(t, taking.Leave(), want)
+	}
+}
+
+// A snapshot of keys that do not change hashes none.
+func TestSnapshotOfQuietKeysHashesNone(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+	hashed := 0
+	shardedregistry.SetHash(r, func(k string) uint64 { hashed++; return uint64(len(k)) << 60 })
+	for i := range 100 {
+		mustPut(t, r, key(i), i)
+	}
+	hashed = 0
+	if n := r.Snapshot().Len(); n != 100 || hashed != 0 {
+		t.Errorf("it hashes %d times for %d keys", hashed, n)
+	}
+}
+
 // The versions that a snapshot shows are those of the registry, across deletions
 // that a collector keeps.
 func TestSnapshotVersions(t *testing.T) {
