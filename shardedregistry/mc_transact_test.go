@@ -687,3 +687,17 @@ func TestTransactFinishedByACreator(t *testing.T) {
 		})
 	})
 }
+
+// A transaction that stores nothing only reads, also where it deletes what is absent.
+func TestTransactDeletesWhatIsAbsent(t *testing.T) {
+	r := twoKeys(a2)()
+	if got := mc.Measure(func() {
+		r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+			tx.Get("a")
+			tx.Delete("b")
+			return nil
+		})
+	}); got.RMWs != 0 || got.TableWrites != 0 {
+		t.Errorf("it costs %+v", got)
+	}
+}

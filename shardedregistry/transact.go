@@ -10,8 +10,9 @@ import (
 // Transact runs fn, which reads and stores several keys through its argument, and makes all that it
 // has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment, and
 // what it has stored itself. If a key that it has used changes before the commit, Transact runs fn
-// again. Changes that fn makes by other methods take effect at once; if one is of a key that it also
-// uses in the transaction, Transact returns [ErrTooManyRetries].
+// again. Changes that fn makes by other methods take effect at once. They must not be of keys that it
+// also uses in the transaction, nor deletions if it reads several absent keys: then Transact may return
+// [ErrTooManyRetries].
 //
 // Watchers see each key by itself, when all have changed.
 //

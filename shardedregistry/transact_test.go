@@ -42,11 +42,14 @@ func TestTransactStoresAll(t *testing.T) {
 		seen = append(seen, fmt.Sprint(e, ok))
 		e, ok = tx.Delete("gone")
 		seen = append(seen, fmt.Sprint(e, ok))
+		tx.Put("gone", 7)
+		e, ok = tx.Delete("gone")
+		seen = append(seen, fmt.Sprint(e, ok))
 		e, ok = tx.Delete("gone")
 		seen = append(seen, fmt.Sprint(e, ok))
 		return tx.Put("a", v-5)
 	})
-	if want := "10 true,false,{b 5 0} true,{gone 1 1} true,{ 0 0} false"; strings.Join(seen, ",") != want || err != nil {
+	if want := "10 true,false,{b 5 0} true,{gone 1 1} true,{gone 7 0} true,{ 0 0} false"; strings.Join(seen, ",") != want || err != nil {
 		t.Errorf("the function has seen %q, %v, want %q", strings.Join(seen, ","), err, want)
 	}
 	for k, want := range map[string]string{"a": "{a 5 2} true", "b": "{b 5 1} true", "gone": "{ 0 0} false"} {
@@ -108,7 +111,7 @@ func TestTransactChangesNothing(t *testing.T) {
 }
 
 // A key that was read and has changed makes the function run again, at the next read or in
-// the end.
+// the end. To store is not to read.
 func TestTransactRunsAgain(t *testing.T) {
 	for name, change := range map[string]func(*shardedregistry.Registry[string, int]){
 		"put":               func(r *shardedregistry.Registry[string, int]) { r.Put("a", 20) },
@@ -118,40 +121,128 @@ func TestTransactRunsAgain(t *testing.T) {
 		"came and went":     func(r *shardedregistry.Registry[string, int]) { r.Put("b", 10); r.Delete("b") },
 		"in a transaction":  func(r *shardedregistry.Registry[string, int]) { transfer(r, "a", "b", 3) },
 	} {
-		for _, recovers := range []bool{false, true} {
-			var r shardedregistry.Registry[string, int]
-			r.Put("a", 10)
-			r.Put("c", 10)
-			runs, after := 0, 0
-			err := r.Transact(func(tx *tx) error {
-				runs++
-				if recovers {
-					defer func() { recover() }()
+		for how, read := range map[string]func(*tx){
+			"Get":    func(tx *tx) { tx.Get("c") },
+			"Lookup": func(tx *tx) { tx.Lookup("c") },
+			"Delete": func(tx *tx) { tx.Delete("c") },
+		} {
+			for _, recovers := range []bool{false, true} {
+				var r shardedregistry.Registry[string, int]
+				r.Put("a", 10)
+				r.Put("c", 10)
+				runs, before, after := 0, 0, 0
+				err := r.Transact(func(tx *tx) error {
+					runs++
+					if recovers {
+						defer func() { recover() }()
+					}
+					a, _ := tx.Get("a")
+					b, _ := tx.Get("b")
+					if _, ok := tx.Get("d"); ok {
+						t.Error("d is there")
+					}
+					if runs == 1 {
+						change(&r)
+					}
+					tx.Put("e", 1)
+					before++
+					read(tx)
+					after++
+					tx.Put("c", a+b)
+					return nil
+				})
+				if runs != 2 || before != 2 || after != 1 || err != nil {
+					t.Errorf("%s, %s: the function has run %d times, %d to Put, %d to its end, %v", name, how, runs, before, after, err)
 				}
-				a, _ := tx.Get("a")
-				b, ok := tx.Get("b")
-				if _, ok2 := tx.Get("d"); ok2 {
-					t.Error("d is there")
+				a, _ := r.Get("a")
+				b, _ := r.Get("b")
+				if c, _ := r.Get("c"); c != a+b {
+					t.Errorf("%s, %s: c is %d, want %d + %d", name, how, c, a, b)
 				}
-				if runs == 1 {
-					change(&r)
+				if _, ok := r.Get("d"); ok || shardedregistry.Linked(&r) != r.Len() {
+					t.Errorf("%s, %s: %d keys, %d linked", name, how, r.Len(), shardedregistry.Linked(&r))
 				}
-				tx.Get("c")
-				after++
-				tx.Put("c", a+b)
-				_ = ok
+			}
+		}
+	}
+}
+
+// Changes of other keys, also in the shard of those that were absent, do not make the function run
+// again; beside several absent keys, creations do not.
+func TestTransactBesideOtherKeys(t *testing.T) {
+	for name, tt := range map[string]struct {
+		absent []string
+		change func(*shardedregistry.Registry[string, int])
+	}{
+		"deleted": {[]string{"a"}, func(r *shardedregistry.Registry[string, int]) { mustPut(t, r, "other", 1); r.Delete("other") }},
+		"created": {[]string{"a", "b"}, func(r *shardedregistry.Registry[string, int]) { mustPut(t, r, "other", 1) }},
+	} {
+		r := shardedregistry.MustNew(config{Shards: 1})
+		runs := 0
+		if err := r.Transact(func(tx *tx) error {
+			runs++
+			for _, k := range tt.absent {
+				tx.Get(k)
+			}
+			tt.change(r)
+			mustPut(t, r, "c", runs)
+			if c, _ := tx.Get("c"); c != runs {
+				t.Errorf("%s: c is %d in run %d", name, c, runs)
+			}
+			return nil
+		}); err != nil || runs != 1 {
+			t.Errorf("%s: the function has run %d times, %v", name, runs, err)
+		}
+	}
+}
+
+// Another transaction that is in the way is finished, and commits; but where two keys have the same
+// hash, the other might need what this one holds, and is aborted.
+func TestTransactInTheWay(t *testing.T) {
+	alphabet := func(k string) uint64 { return uint64(k[0]) << 50 }
+	same := func(string) uint64 { return 1 << 60 }
+	for _, tt := range []struct {
+		hash        func(string) uint64
+		other, keys string
+		commits     bool
+	}{
+		{alphabet, "bc", "ab", true},
+		{alphabet, "bc", "ba", true},
+		{alphabet, "bd", "abc", true},
+		{same, "bc", "ab", false},
+		{same, "bd", "abc", false},
+		{same, "cd", "abc", false},
+	} {
+		r := shardedregistry.MustNew(config{Shards: 1})
+		shardedregistry.SetHash(r, tt.hash)
+		for _, k := range []string{"a", "b", "c", "d"} {
+			mustPut(t, r, k, 1)
+		}
+		puts := func(v int, keys string) func(*tx) error {
+			return func(tx *tx) error {
+				for _, k := range keys {
+					tx.Put(string(k), v)
+				}
 				return nil
-			})
-			if runs != 2 || after != 1 || err != nil {
-				t.Errorf("%s: the function has run %d times, %d to its end, %v", name, runs, after, err)
 			}
-			a, _ := r.Get("a")
-			b, _ := r.Get("b")
-			if c, _ := r.Get("c"); c != a+b {
-				t.Errorf("%s: c is %d, want %d + %d", name, c, a, b)
+		}
+		decide := shardedregistry.Begun(r, puts(2, tt.other))
+		if err := r.Transact(puts(3, tt.keys)); err != nil {
+			t.Errorf("%s beside %s: %v", tt.keys, tt.other, err)
+		}
+		if committed := decide()(); committed != tt.commits {
+			t.Errorf("%s beside %s: that has committed: %t, want %t", tt.keys, tt.other, committed, tt.commits)
+		}
+		for k, v := range r.All() {
+			want := 1
+			if tt.commits && strings.Contains(tt.other, k) {
+				want = 2
 			}
-			if _, ok := r.Get("d"); ok || shardedregistry.Linked(&r) != r.Len() {
-				t.Errorf("%s: %d keys, %d linked", name, r.Len(), shardedregistry.Linked(&r))
+			if strings.Contains(tt.keys, k) {
+				want = 3
+			}
+			if v != want {
+				t.Errorf("%s beside %s: %s is %d, want %d", tt.keys, tt.other, k, v, want)
 			}
 		}
 	}
@@ -305,6 +396,26 @@ func TestTransactInTransact(t *testing.T) {
 	}
 }
 
+// What a transaction replaces is kept for no snapshot, if the last one has ended while Check ran.
+func TestTransactKeepsNothing(t *testing.T) {
+	var taking shardedregistry.Taking[string, int]
+	r := shardedregistry.MustNew(config{Check: func(_ string, v int) error {
+		if v == 2 {
+			taking.Leave()
+		}
+		return nil
+	}})
+	mustPut(t, r, "a", 1)
+	mustPut(t, r, "b", 1)
+	taking = shardedregistry.Join(r)
+	if err := r.Transact(func(tx *tx) error { tx.Put("a", 2); return tx.Put("b", 3) }); err != nil {
+		t.Error(err)
+	}
+	if n := shardedregistry.Kept(r); n != 0 {
+		t.Errorf("%d records are kept", n)
+	}
+}
+
 // Of many keys, all or nothing is stored, and each is found again.
 func TestTransactManyKeys(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[int, int]{Shards: 2})
@@ -352,6 +463,9 @@ func TestTransactKeys(t *testing.T) {
 	err := r.Transact(func(tx *tx) error {
 		if _, ok := tx.Get(""); ok {
 			t.Error("an invalid key is there")
+		}
+		if _, ok := tx.Lookup(""); ok {
+			t.Error("an invalid key is found")
 		}
 		if _, ok := tx.Delete(""); ok {
 			t.Error("an invalid key was deleted")
