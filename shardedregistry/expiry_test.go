@@ -559,6 +559,80 @@ func TestScheduleIsBounded(t *testing.T) {
 	}
 }
 
+// What is deleted gives its room in the schedules back, now and then.
+func TestSchedulesShrink(t *testing.T) {
+	const n = 20_000
+	r := shardedregistry.MustNew(lasting(time.Hour))
+	for i := range n {
+		mustPut(t, r, key(i), i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		r.Delete(key(i))
+	}
+	runtime.ReadMemStats(&after)
+	if _, space := shardedregistry.Scheduled(r); space > 64*shardedregistry.Schedules {
+		t.Errorf("there is room for %d in the schedules of nothing", space)
+	}
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 1000 {
+		t.Errorf("a deletion takes %d bytes", each)
+	}
+}
+
+// Of a timer that has fired nothing is kept, though its registry is in use.
+func TestFiredTimersLeaveNothing(t *testing.T) {
+	r := shardedregistry.MustNew(lasting(20 * time.Millisecond))
+	mustPut(t, r, "k", 1)
+	left := shardedregistry.TimerOf(r, "k")
+	if !left() {
+		t.Fatal("it has fired before the test has begun")
+	}
+	for began := time.Now(); left(); runtime.GC() {
+		if runtime.Gosched(); time.Since(began) > 10*time.Second {
+			t.Fatal("it is kept")
+		}
+	}
+	runtime.KeepAlive(r)
+}
+
+// Neither is anything of a timer that an earlier one replaces.
+func TestReplacedTimersLeaveNothing(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as in TestTimersGoWithTheirRegistry
+	const n = 5000
+	r := shardedregistry.MustNew(lasting(10_000 * time.Hour))
+	version := mustPut(t, r, "k", 1)
+	renewals := 0
+	renew := func() {
+		for range n {
+			renewals++
+			if err := r.Renew("k", version, 9000*time.Hour-time.Duration(renewals)*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	renew()
+	heap()
+	before := heap()
+	renew()
+	for began := time.Now(); ; runtime.Gosched() {
+		left := (heap() - before) / n
+		if left < 30 {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("%d bytes are left of each timer", left)
+		}
+	}
+	runtime.KeepAlive(r)
+}
+
 // A timer keeps no registry alive.
 func TestTimersKeepNothing(t *testing.T) {
 	dropped := func() weak.Pointer[shardedregistry.Registry[string, int]] {
@@ -886,16 +960,18 @@ func TestRenewAllocates(t *testing.T) {
 // A timer fires for the earliest deadline of its schedule, also if that is the last one that was given.
 func TestEarlierDeadlineComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Minute }})
-		shardedregistry.SetHash(r, func(string) uint64 { return 1 << 63 }) // one schedule
-		for i := 3; i > 0; i-- {
-			mustPut(t, r, key(i), 10*i)
-		}
-		for left := 2; left >= 0; left-- {
-			time.Sleep(10 * time.Minute)
-			synctest.Wait()
-			if n := r.Len(); n != left {
-				t.Errorf("%d keys are left, want %d", n, left)
+		for keys := 2; keys < 5; keys++ {
+			r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Minute }})
+			shardedregistry.SetHash(r, func(string) uint64 { return 1 << 63 }) // one schedule
+			for i := keys; i > 0; i-- {
+				mustPut(t, r, key(i), 10*i)
+			}
+			for left := keys - 1; left >= 0; left-- {
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if n := r.Len(); n != left {
+					t.Errorf("%d keys of %d are left, want %d", n, keys, left)
+				}
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"unsafe"
+	"weak"
 )
 
 // MaxAttempts is how often a function runs that changes its own key.
@@ -500,6 +501,16 @@ func OnStop[K comparable, V any](r *Registry[K, V], key K, f func()) {
 	defer s.mu.Unlock()
 	stop := s.timer.stop
 	s.timer.stop = func() { stop(); f() }
+}
+
+// TimerOf returns whether the timer that key's schedule has now is in use or kept, later.
+func TimerOf[K comparable, V any](r *Registry[K, V], key K) (left func() bool) {
+	t, _ := r.locate(key)
+	s := t.root.expiry.schedule(t.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timer := weak.Make(s.timer)
+	return func() bool { return timer.Value() != nil }
 }
 
 // Expire does what a timer does for key.
