@@ -144,6 +144,23 @@ func TestDeparturesInEveryOrder(t *testing.T) {
 	}
 }
 
+// Whose hash is replaced while somebody looks for it has departed.
+func TestDeparturesReplacedMeanwhile(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "look ∥ as many others as are kept"}, func(m *mc.M) {
+		var d departures
+		d.add(3)
+		m.Go(func() {
+			if !d.departed(0, 3) {
+				m.Failf("the departure is missed")
+			}
+		})
+		m.Go(func() {
+			d.count.Store(keptDepartures) // all but one of them
+			d.add(4)
+		})
+	})
+}
+
 // When ResetAll returns, what was admitted before it is late, whatever else happens to
 // the key.
 func TestResetAllInEveryOrder(t *testing.T) {
@@ -270,6 +287,43 @@ func TestSettingsOfAKeyAreOfOneUpdate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of two Updates at once, the later one decides for the keys in the group too.
+func TestKeysFollowTheLastUpdate(t *testing.T) {
+	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Update ∥ Update"}, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{})
+		plainly(&g.current().counters)
+		g.RecordFailure(k)
+		ks := g.current()
+		for range 2 {
+			m.Go(func() {
+				fresh, _ := GroupConfig[string]{}.compile()
+				ks.adopt(fresh.shared)
+				ks.use(fresh)
+			})
+		}
+		m.Final(func() {
+			if ks.cells.Load(k).set.Load().madeFor != ks.set.Load().shared {
+				m.Failf("the key has the settings of before")
+			}
+		})
+	})
+}
+
+// Checks I9: whoever is stopped takes nothing back that another has noted.
+func TestTouchedOnlyGoesUp(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "touch ∥ touch"}, func(m *mc.M) {
+		var c core
+		for hours := range time.Duration(2) {
+			m.Go(func() { c.touch((hours+1)*time.Hour, 0) })
+		}
+		m.Final(func() {
+			if at := time.Duration(c.touched.Load()); at != 2*time.Hour {
+				m.Failf("last touched at %v", at)
+			}
+		})
+	})
 }
 
 // Windows start empty after an Update that changes them, also if the next one, which may have
@@ -416,11 +470,16 @@ type allotment struct {
 	opens   [2]int // how many keys are open or half-open in the end: at least, and at most
 
 	withheld [2]uint64 // and how many failures did not open one
+
+	preemptions int // at most, if not zero
 }
 
 func (p allotment) check(t *testing.T) {
 	t.Helper()
 	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name })}
+	if p.preemptions != 0 {
+		cfg.Mode, cfg.Preemptions = mc.Bounded, p.preemptions
+	}
 	mc.Check(t, cfg, func(m *mc.M) {
 		config := GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpen: 1}
 		if p.trip != nil {
@@ -484,6 +543,7 @@ func TestQuotaInEveryOrder(t *testing.T) {
 		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}, withheld: [2]uint64{0, 1}},
 		"a probe and a trip":          {before: after(opened, expire(k)), threads: threads{{allow(0, k)}, {tripK}}, opens: [2]int{1, 1}},
+		"a trip as a probe ends":      {before: after(probing, record(another, Failure)), threads: threads{{reportOp(3, Success)}, {tripK, record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{1, 1}, preemptions: 1},
 		"ResetAll":                    {before: failing, threads: threads{{reportOp(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{0, 1}, withheld: [2]uint64{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t) })

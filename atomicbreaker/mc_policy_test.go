@@ -280,6 +280,44 @@ func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
 	}
 }
 
+// A caller who was stopped since the ring was last here changes nothing.
+func slotsGoRound(m *mc.M) {
+	b := &burst{m: m, b: MustNew(Config{Policy: KOfN(9, 9)})}
+	b.b.core.log.Store(&failureLog{size: 2})
+	b.settles(Failure)
+	var places []uint32
+	m.Go(func() { b.settles(Success) })
+	m.Go(func() {
+		for _, o := range []Outcome{Success, Failure, Success, Failure, Success} {
+			if place := b.settles(o); o == Failure {
+				places = []uint32{place}
+			}
+		}
+	})
+	m.Final(func() { b.holds(places) })
+}
+
+// What a Snapshot says of a history was so in its generation, though another begins
+// meanwhile.
+func TestSnapshotsOfHistories(t *testing.T) {
+	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "Snapshot ∥ Reset, RecordFailure, RecordSuccess"}, func(m *mc.M) {
+		b := MustNew(Config{Policy: KOfN(3, 9)})
+		plainly(b.core.set.Load().counters)
+		b.RecordFailure()
+		b.RecordFailure()
+		m.Go(func() {
+			if s := b.Snapshot(); s.Generation == 0 && s.Failures != 2 {
+				m.Failf("%d failures in the first generation", s.Failures)
+			}
+		})
+		m.Go(func() {
+			b.Reset()
+			b.RecordFailure()
+			b.RecordSuccess()
+		})
+	})
+}
+
 // A caller who was stopped since an earlier burst changes nothing in a later one: here,
 // one that has read in a slot what the last burst but one had written there.
 func burstsAreApart(fails func(*burst) uint32) func(*mc.M) {
@@ -327,6 +365,9 @@ func TestLogsAreFinal(t *testing.T) {
 	t.Run("a slot that is stored", func(t *testing.T) { mc.Refute(t, slots, "failure 1 was at", slotsAreFinal(hastily)) })
 	t.Run("updates", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Failure ∥ Update, Update"}, updatesMisplaceNothing)
+	})
+	t.Run("a slot, a round later", func(t *testing.T) {
+		mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "Success ∥ Success, Failure, Success, Failure, Success"}, slotsGoRound)
 	})
 	t.Run("bursts", func(t *testing.T) { mc.Check(t, bursts, burstsAreApart(carefully)) })
 	t.Run("bursts with the same places", func(t *testing.T) {

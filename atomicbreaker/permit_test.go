@@ -379,6 +379,44 @@ func TestDeparturesAreForgotten(t *testing.T) {
 	}
 }
 
+// A permit of a key that was stored is good after its cell has died, however many other keys
+// have departed while that lived.
+func TestPermitsOfCellsOutliveDepartures(t *testing.T) {
+	g := MustNewGroup(GroupConfig[int]{Default: Config{Policy: Consecutive(2)}})
+	g.RecordFailure(-1)
+	p, _ := g.Allow(-1)
+	for i := range keptDepartures {
+		g.Reset(i)
+	}
+	if g.RecordSuccess(-1); g.Len() != 0 {
+		t.Fatal("its cell lives")
+	}
+	if v := p.Failure(); v != Counted {
+		t.Errorf("verdict %v after %d departures of other keys, want Counted", v, keptDepartures)
+	}
+}
+
+// Each mark has a number that none had before: a caller that has made one and is stopped
+// retires nothing that somebody has marked again.
+func TestMarksAreNew(t *testing.T) {
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2), OpenTimeout: -1}, OnStateChange: func(string, Event) {}})
+	c := g.current().obtain("k", g.current().hash("k", 0), nil)
+	owed := c.command(toTrip(0)).owed // a cell stays until this is delivered
+	g.RecordSuccess("k")
+	marked := map[word]bool{}
+	for range 3 {
+		g.RecordFailure("k")
+		c.touched.Store(int64(c.settings().now() - 2*defaultForgetAfter))
+		g.Sweep()
+		mark := word(c.word.Load())
+		if mark.mode() != leaving || marked[mark] {
+			t.Errorf("%#x is no new mark", uint64(mark))
+		}
+		marked[mark] = true
+	}
+	owed.deliver()
+}
+
 // Each ResetAll voids the permits of a cell that is about to be retired.
 func TestResetAllVoidsPermitsOfPristineCells(t *testing.T) {
 	g := MustNewGroup(GroupConfig[string]{Default: Config{Policy: Consecutive(2)}})

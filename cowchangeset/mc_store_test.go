@@ -377,6 +377,30 @@ func TestPruneProtocols(t *testing.T) {
 			m.Failf("%d changesets", n)
 		}
 	}
+	// No more than two are there at a time.
+	idsOfTwo := func(m *mc.M, tr tracker) {
+		if n := len(tr.IDs()); n > 2 {
+			m.Failf("%d changesets, and no more than 2 at one moment", n)
+		}
+	}
+	trailOfTwo := func(m *mc.M, tr tracker) {
+		if n := tr.Trail().Len(); n > 2 {
+			m.Failf("%d entries, and no more than 2 at one moment", n)
+		}
+	}
+	// What has nothing before it is the first.
+	previous := func(m *mc.M, tr tracker) {
+		c, _ := tr.Current()
+		if c.Previous() == nil && len(tr.IDs()) > 1 {
+			m.Failf("nothing is before number %d, and that is not the first", c.Ordinal())
+		}
+	}
+	leavesOne := func(m *mc.M, tr tracker) {
+		tr.Start(ctx)
+		if prune(m, tr); len(tr.IDs()) != 1 {
+			m.Failf("%d changesets are left", len(tr.IDs()))
+		}
+	}
 	// A trail never changes.
 	reads := func(m *mc.M, tr tracker) {
 		trail := tr.Trail()
@@ -396,6 +420,10 @@ func TestPruneProtocols(t *testing.T) {
 		"Prune(1) ∥ Start, Record":                    {prune, start},
 		"Prune(1) ∥ Start, Record, Prune(1)":          {prune, func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }},
 		"Start, Record, Prune(1) ∥ IDs, Trail":        {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
+		"Prune(1), Start, Record ∥ IDs":               {func(m *mc.M, tr tracker) { prune(m, tr); start(m, tr) }, idsOfTwo},
+		"Prune(1), Start, Record ∥ Trail":             {func(m *mc.M, tr tracker) { prune(m, tr); start(m, tr) }, trailOfTwo},
+		"Prune(1) ∥ Previous, IDs":                    {prune, previous},
+		"Start, Prune(1), IDs ∥ Prune(2)":             {leavesOne, func(_ *mc.M, tr tracker) { tr.Prune(2) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
