@@ -513,6 +513,16 @@ func TimerOf[K comparable, V any](r *Registry[K, V], key K) (left func() bool) {
 	return func() bool { return timer.Value() != nil }
 }
 
+// EnterWaitlist is what a call of Wait does before it sleeps. Sleeping reports whether a call would sleep that comes now.
+func EnterWaitlist[K comparable, V any](r *Registry[K, V], key K) (sleeping func() bool, exit func()) {
+	t, _ := r.locate(key)
+	in := t.root.enter(t.key)
+	return func() bool {
+		now := t.root.waitlists.Load().Load(t.key)
+		return now == nil || !now.waker.Fired()
+	}, func() { t.root.exit(t.key, in) }
+}
+
 // Expire does what a timer does for key.
 func Expire[K comparable, V any](r *Registry[K, V], key K) {
 	t, err := r.locate(key)

@@ -302,6 +302,18 @@ func TestBookmarks(t *testing.T) {
 	}
 }
 
+// A registry that remembers few changes has a bookmark for each that is skipped.
+func TestBookmarksOfFewChanges(t *testing.T) {
+	for _, n := range []int{1, 8, 15} {
+		r := remembering(n)
+		begin := r.Revision()
+		mustPut(t, r, "b", 1)
+		if got, err := since(r, begin, shardedregistry.Keys("a")); err != nil || !slices.Equal(got, []string{"1: bookmark"}) && n < 15 || n == 15 && len(got) != 0 {
+			t.Errorf("History %d: %q, %v is yielded", n, got, err)
+		}
+	}
+}
+
 // Filters.
 func TestWatchFromFiltered(t *testing.T) {
 	r := remembering(1024)

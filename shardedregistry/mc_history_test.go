@@ -186,6 +186,23 @@ func TestTooLateForOneThatStalls(t *testing.T) {
 	}
 }
 
+// A change whose caller has stalled takes the place of no later one: the last is always there.
+func TestLastChangeStays(t *testing.T) {
+	calls := threads{{put(1), put(2)}, {other(put(3))}}
+	mc.Check(t, mc.Config{Operations: operations(calls)}, func(m *mc.M) {
+		r := remembered(1, with7)
+		for _, calls := range calls {
+			doing(m, r, calls)
+		}
+		m.Final(func() {
+			last := r.Revision()
+			if c, err := shardedregistry.OpenRevisions(r, last-1).Next(); err != nil || c.Revision != last {
+				m.Failf("%v, %v, want the change %d", c, err, last)
+			}
+		})
+	})
+}
+
 // What comes between a list and the watch after it is not missed.
 func TestListThenWatchProtocols(t *testing.T) {
 	for _, tt := range []struct {

@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -151,6 +152,30 @@ func TestWaitTakesTurns(t *testing.T) {
 		last.sleeps(t)
 		mustPut(t, &r, "a", 1)
 		last.want(t, 1, 1)
+		wantTraces(t, &r)
+	})
+}
+
+// A call that was woken and has stalled lets the others sleep again.
+func TestWaitersSleepBesideOneThatStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r shardedregistry.Registry[string, int]
+		ctx, cancel := context.WithCancel(t.Context())
+		woken := waiting(t.Context(), &r, "a", 0)
+		woken.sleeps(t)
+		sleeping, exit := shardedregistry.EnterWaitlist(&r, "a")
+		mustPut(t, &r, "a", 1)
+		woken.want(t, 1, 1)
+		last := waiting(ctx, &r, "a", 1)
+		for turns := 0; !sleeping() && turns < 1_000_000; turns++ {
+			runtime.Gosched()
+		}
+		if !sleeping() {
+			t.Error("it does not sleep")
+		}
+		exit()
+		cancel()
+		last.wantError(t, context.Canceled)
 		wantTraces(t, &r)
 	})
 }
