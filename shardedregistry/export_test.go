@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"unsafe"
 	"weak"
@@ -521,6 +522,12 @@ func EnterWaitlist[K comparable, V any](r *Registry[K, V], key K) (sleeping func
 		now := t.root.waitlists.Load().Load(t.key)
 		return now == nil || !now.waker.Fired()
 	}, func() { t.root.exit(t.key, in) }
+}
+
+// LocksOf returns how many locks a writer takes for a value of an index.
+func LocksOf[K comparable, V any](r *Registry[K, V], index, value string) int {
+	cs := r.install().constraints
+	return bits.OnesCount64(uint64(cs.locksOf([]indexKey{cs.indexKey(cs.number(index), value)}, nil)))
 }
 
 // Expire does what a timer does for key.

@@ -463,6 +463,39 @@ func TestUniqueValueIsFreed(t *testing.T) {
 	}
 }
 
+// A value is taken though keys that had it before, and whose deleters have stalled, are found first.
+func TestUniqueBesideStalledDeleters(t *testing.T) {
+	r := newTasks()
+	x := task{Owner: "ann", Email: "x"}
+	for i := range 8 {
+		mustPut(t, r, key(i), x)
+		defer shardedregistry.Kill(r, key(i))()
+	}
+	mustPut(t, r, "b", x)
+	if _, err := r.Put("c", x); !errors.Is(err, shardedregistry.ErrNotUnique) {
+		t.Errorf("Put = %v", err)
+	}
+	err := r.Transact(func(tx *shardedregistry.Tx[string, task]) error {
+		for i := range 8 {
+			tx.Get(key(i))
+		}
+		return tx.Put("c", x)
+	})
+	if !errors.Is(err, shardedregistry.ErrNotUnique) {
+		t.Errorf("Transact = %v", err)
+	}
+}
+
+// Each unique value has a lock, and one only.
+func TestUniqueValuesHaveALock(t *testing.T) {
+	r := newTasks()
+	for i := range 1000 { // some fifteen for each lock
+		if n := shardedregistry.LocksOf(r, "email", key(i)); n != 1 {
+			t.Fatalf("%d locks", n)
+		}
+	}
+}
+
 // Two keys cannot swap a unique value by two updates, whichever order they come
 // in, and nobody waits for ever.
 func TestUniqueSwap(t *testing.T) {

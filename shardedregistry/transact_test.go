@@ -568,3 +568,16 @@ func TestTransactionSize(t *testing.T) {
 		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 192", n)
 	}
 }
+
+// Keys of a transaction may share a value of an index that is not unique.
+func TestTransactSharesIndexValues(t *testing.T) {
+	r := newTasks()
+	err := r.Transact(func(tx *shardedregistry.Tx[string, task]) error {
+		tx.Put("a", task{Owner: "ann", Email: "1"})
+		return tx.Put("b", task{Owner: "ann", Email: "2"})
+	})
+	if err != nil {
+		t.Errorf("Transact = %v", err)
+	}
+	agreeTasks(t, r)
+}
