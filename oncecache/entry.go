@@ -287,7 +287,9 @@ func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], he
 // few and small frames, and is copied when it has to grow.
 func (e *entry[K, V]) await(s *state[K, V], who *caller) (err error) {
 	f := s.flight
-	f.include(who)
+	if who.joined == nil && f.counted(who.counts) {
+		f.include(who)
+	}
 	w := f.event()
 	if e.state.Load() != s {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // same calls what sameness returns for the type of its arguments.
@@ -82,9 +83,48 @@ func TestSameness(t *testing.T) {
 		"structs with other interfaces":    {same(holder{one}, holder{slice}), false},
 		"an array":                         {same([2]int{1, 2}, [2]int{1, 2}), true},
 		"arrays":                           {same([2]int{1, 2}, [2]int{1, 3}), false},
+		"complex numbers":                  {same(1+2i, 3+2i), false},
+		"other imaginary parts":            {same(1+2i, 1+3i), false},
+		"a blank field":                    {same(blank(1, 2), blank(3, 2)), true},
+		"beside a blank field":             {same(blank(1, 2), blank(1, 3)), false},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: same %t, want %t", name, tt.got, tt.want)
+		}
+	}
+}
+
+// blank returns a struct with a field that is none, and another one.
+func blank(no, one int) struct{ _, one int } {
+	return *(*struct{ _, one int })(unsafe.Pointer(&[2]int{no, one}))
+}
+
+// refers reports what sameness says of a type.
+func refers[V any]() bool {
+	_, refers := sameness[V]()
+	return refers
+}
+
+// Of a type that refers to something, two values that are the same cannot have been made apart.
+func TestWhatRefersToSomething(t *testing.T) {
+	for name, tt := range map[string]struct{ got, want bool }{
+		"an int":                {refers[int](), false},
+		"a string":              {refers[string](), false},
+		"a pointer to a byte":   {refers[*byte](), true},
+		"a pointer to nothing":  {refers[*struct{}](), false},
+		"a channel":             {refers[chan int](), true},
+		"an interface":          {refers[any](), true},
+		"an array of a pointer": {refers[[1]*int](), true},
+		"an array of none":      {refers[[0]*int](), false},
+		"an array of numbers":   {refers[[2]int](), false},
+		"a struct with a pointer": {refers[struct {
+			n int
+			p *int
+		}](), true},
+		"a struct without one": {refers[struct{ n int }](), false},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: refers %t, want %t", name, tt.got, tt.want)
 		}
 	}
 }
