@@ -420,8 +420,10 @@ func restore(t testing.TB, js jetstream.JetStream, name string, n uint64) {
 		messages = append(messages, m)
 	}
 	require.NoError(t, js.DeleteStream(background, name))
-	_, err = js.CreateStream(background, at.CachedInfo().Config)
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { // a server removes the directory of the last stream's kind meanwhile
+		_, err := js.CreateStream(background, at.CachedInfo().Config)
+		return err == nil
+	}, 20*time.Second, time.Millisecond)
 	for _, m := range messages {
 		for _, h := range []string{jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastSubjSeqHeader} {
 			m.Header.Del(h)
