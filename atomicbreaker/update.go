@@ -28,7 +28,7 @@ func (b *Breaker) Update(c Config) error {
 		}
 		next := *fresh
 		next.inherit(old)
-		// LP(Update): this CAS.
+		// LP(Update): this CAS, and for whether successes count in windows, that of watch.
 		if b.core.set.CompareAndSwap(old, &next) {
 			b.core.watch()
 			return nil

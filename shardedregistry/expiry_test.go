@@ -583,10 +583,10 @@ func TestSchedulesShrink(t *testing.T) {
 // Of a timer that has fired nothing is kept, though its registry is in use.
 func TestFiredTimersLeaveNothing(t *testing.T) {
 	r := shardedregistry.MustNew(lasting(20 * time.Millisecond))
-	mustPut(t, r, "k", 1)
-	left := shardedregistry.TimerOf(r, "k")
-	if !left() {
-		t.Fatal("it has fired before the test has begun")
+	left := func() bool { return false }
+	for !left() { // the first may have fired before it is found
+		mustPut(t, r, "k", 1)
+		left = shardedregistry.TimerOf(r, "k")
 	}
 	for began := time.Now(); left(); runtime.GC() {
 		if runtime.Gosched(); time.Since(began) > 10*time.Second {

@@ -11,7 +11,7 @@ import (
 // has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment, and
 // what it has stored itself. If a key that it has used changes before the commit, Transact runs fn
 // again. Changes that fn makes by other methods take effect at once. They must not be of keys that it
-// also uses in the transaction, nor deletions if it reads several absent keys: then Transact may return
+// also uses in the transaction, nor deletions where it reads several absent keys, or Transact may return
 // [ErrTooManyRetries].
 //
 // Watchers see each key by itself, when all have changed.
