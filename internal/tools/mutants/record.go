@@ -20,7 +20,7 @@ import (
 // or "same" and a hash. The indented lines that follow are the keys of the
 // mutants. A verdict whose hash is "-" tells the next campaign where to begin and
 // no more: it was on other sources than those that the file names at its top, or
-// a limit stopped the test.
+// the test was slow, and not certainly because of the mutant.
 type record struct {
 	sources string
 	byKey   map[string]remembered
@@ -150,8 +150,8 @@ func (c *campaign) note(names []string) *record {
 			if known.Fate != lived && known.Fate != same && known.Test == "" {
 				continue
 			}
-			if known.Fate == halted { // which may say more of the machine that day
-				known.Fate, known.How, known.Tests = killed, failed, outdated
+			if known.How == slow { // which may say more of the machine that day
+				known.Tests = outdated
 			}
 			r.byKey[m.key()] = known
 			break

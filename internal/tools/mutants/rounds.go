@@ -73,7 +73,26 @@ func (c *campaign) attack(m *mutant, b *baseline, p program, rounds ...round) (r
 	return r
 }
 
-// all runs tests that take no longer than most without a mutant.
+// A test that takes so many times as long as without a mutant hangs: no machine is so busy.
+const hangs = 20
+
+// all runs tests that take no longer than most without a mutant. If they are stopped before it
+// is certain that one hangs, that one has more time by itself.
 func (c *campaign) all(b *baseline, p program, tests string, most time.Duration) result {
-	return b.run(c.toolchain, p, tests, c.config.patience+5*most, c.config.memory+3*b.peak)
+	run := func(tests string, times int, most time.Duration) (result, bool) {
+		limit := c.config.patience + time.Duration(times)*most
+		r := b.run(c.toolchain, p, tests, limit, c.config.memory+3*b.peak)
+		return r, r.how != timedOut || limit >= hangs*most
+	}
+	r, certain := run(tests, 5, most)
+	if certain {
+		return r
+	}
+	if took, ok := b.took[r.test]; ok {
+		if alone, _ := run(pattern([]string{r.test}), hangs, took+rounding); alone.how != passed {
+			return alone
+		}
+	}
+	r.how = slow
+	return r
 }

@@ -21,14 +21,15 @@ type ending int
 const (
 	passed    ending = iota
 	failed           // a test failed, or the program crashed
-	timedOut         // they took far longer than without the mutant
+	timedOut         // they took far longer than without the mutant, whatever else the machine did
 	exhausted        // they took too much memory
 	exploded         // the model checker found more executions than it may try
 	stopped          // they did not start, or a signal from elsewhere ended them
+	slow             // they took longer than they may, and the machine may be why
 )
 
 func (e ending) String() string {
-	return [...]string{"passed", "failed", "timed out", "memory", "exploded", "stopped"}[e]
+	return [...]string{"passed", "failed", "timed out", "memory", "exploded", "stopped", "slow"}[e]
 }
 
 // result is what came of a run of tests.

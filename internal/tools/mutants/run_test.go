@@ -301,3 +301,38 @@ func TestForkedCache(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is stopped has a verdict only if it took so long that no machine explains it: the test that ran
+// last gets more time by itself.
+func TestSlowOrHung(t *testing.T) {
+	const script = `#!/bin/sh
+case "$1" in
+*Alone*) exit 0 ;; # by itself it is fast enough
+*Fails*) echo "--- FAIL: TestFails (0.00s)"; exit 1 ;;
+esac
+echo "=== RUN   $LAST"
+echo "panic: test timed out after 1s"
+exit 2
+`
+	binary := filepath.Join(t.TempDir(), "tests")
+	if err := os.WriteFile(binary, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	c := &campaign{toolchain: &toolchain{root: t.TempDir()}, config: &config{patience: time.Second, memory: 1 << 40}}
+	for _, test := range []struct {
+		last string
+		most time.Duration
+		want ending
+	}{
+		{"TestHangs", time.Millisecond, timedOut}, // a second is a thousand times as long
+		{"TestHangs", time.Minute, timedOut},      // so it is by itself
+		{"TestAlone", time.Minute, slow},
+		{"TestFails", time.Minute, failed},
+		{"TestUnknown", time.Minute, slow},
+	} {
+		b := &baseline{layer: &layer{env: []string{"LAST=" + test.last}}, took: map[string]time.Duration{"TestHangs": 0, "TestAlone": 0, "TestFails": 0}}
+		if r := c.all(b, program{binary: binary}, "^Test", test.most); r.how != test.want {
+			t.Errorf("%s, of tests that take %v: %v, want %v", test.last, test.most, r.how, test.want)
+		}
+	}
+}
