@@ -480,6 +480,52 @@ func KeepsApart(n int) bool {
 	return one.has(first) && !one.has(second) && other.has(second) && !other.has(first)
 }
 
+// Members is a set of subscriptions by itself. Each has a rank; other loops may have had the same.
+type Members struct {
+	m *members[*subscription[int, int]]
+}
+
+// With returns a set with more, sorted by their ranks, and a function for each that takes it away.
+func (s Members) With(ranks ...uint64) (with Members, without []func(Members) Members) {
+	var more []*subscription[int, int]
+	for _, rank := range ranks {
+		one := &subscription[int, int]{watcher: &watcher[int, int]{number: rank}}
+		more = append(more, one)
+		without = append(without, func(s Members) Members {
+			if !s.m.has(one) {
+				panic("a member is not found")
+			}
+			if s.m = s.m.without(one); s.m.has(one) {
+				panic("a member that was removed is found")
+			}
+			return s
+		})
+	}
+	return Members{s.m.with(more)}, without
+}
+
+// Ranks returns the ranks of all.
+func (s Members) Ranks() (ranks []uint64) {
+	s.m.each(func(m *subscription[int, int]) { ranks = append(ranks, m.rank()) })
+	return ranks
+}
+
+// IsEmpty reports whether the set is what it was when it was new.
+func (s Members) IsEmpty() bool { return s.m == nil }
+
+// Depth returns the length of the longest path.
+func (s Members) Depth() int { return membersDepth(s.m) }
+
+func membersDepth[M member](s *members[M]) (depth int) {
+	if s == nil || s.below == nil {
+		return 0
+	}
+	for _, below := range s.below {
+		depth = max(depth, 1+membersDepth(below))
+	}
+	return depth
+}
+
 // Asked returns how many subscriptions w asks whether they need the dead cell of key.
 func (w Watcher[K, V]) Asked(key K) (n int) {
 	t, _ := w.w.root.hashed(key)
@@ -792,58 +838,29 @@ func (s TopicSet) Ignores(key string) bool {
 // IsEmpty reports whether the set is what it was when it was new.
 func (s TopicSet) IsEmpty() bool { return s.set == nil }
 
-// Depth returns the length of the longest path in the tries, and the bytes of the bitmap.
-func (s TopicSet) Depth() (depth, bitmap int) {
+// Depth returns the length of the longest path in the tries, and how many topics lie together at most.
+func (s TopicSet) Depth() (depth, together int) {
 	if s.set == nil {
 		return 0, 0
 	}
-	depth = depthOf(&s.set.keys)
+	depth, together = depthOf(&s.set.keys)
 	for i := range s.set.prefixes {
-		depth = max(depth, depthOf(&s.set.prefixes[i].topicNode))
+		d, n := depthOf(&s.set.prefixes[i].topicNode)
+		depth, together = max(depth, d), max(together, n)
 	}
-	return depth, 8 * len(s.set.bitmap.words)
+	return depth, together
 }
 
-func depthOf[T comparable, W member](n *topicNode[T, W]) (depth int) {
+func depthOf[T comparable, W member](n *topicNode[T, W]) (depth, together int) {
 	if n.below == nil {
-		return 0
+		return 0, len(n.tip)
 	}
 	for i := range n.below {
-		depth = max(depth, 1+depthOf(&n.below[i]))
+		d, n := depthOf(&n.below[i])
+		depth, together = max(depth, 1+d), max(together, n)
 	}
-	return depth
+	return depth, together
 }
-
-// Mistaken returns how many keys of n the bitmap does not rule out, though nobody watches
-// them.
-func (s TopicSet) Mistaken(keys func(i int) string, n int) (mistaken int) {
-	for i := range n {
-		if s.set.bitmap.has(s.rt.hash(keys(i))) {
-			mistaken++
-		}
-	}
-	return mistaken
-}
-
-// Excludes returns a function that reports whether the bitmap rules out the prefixes of a
-// key, beside loops over some prefixes.
-func Excludes(prefixes ...string) func(key string) bool {
-	s := NewTopicSet(nil)
-	for i, prefix := range prefixes {
-		s, _ = s.With(i, Prefix(prefix))
-	}
-	return func(key string) bool {
-		for _, p := range s.set.lengths {
-			if len(key) >= p.length && s.set.bitmap.has(textHash(s.set.bitmap.seed, key[:p.length])) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
-// TopicHash returns the hash of a prefix in a bitmap with a seed.
-func TopicHash(seed uint64, prefix string) uint64 { return textHash(seed, prefix) }
 
 // ScheduledDead returns the number of dead cells that timers will look at.
 func ScheduledDead[K comparable, V any](r *Registry[K, V]) (n int) {

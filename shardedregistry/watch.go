@@ -206,8 +206,8 @@ func (w *watcher[K, V]) sleep(ctx context.Context) {
 // its deleter has pushed a notification, and then until that is done.
 func (w *watcher[K, V]) look(n *notification[K, V]) (k hkey[K], rec *record[K, V]) {
 	s := n.subscription
-	c := w.root.cells.Load(s.key)
-	if c == nil || !c.meta.Load().subscribed().has(s) {
+	c := s.cell()
+	if c == nil {
 		return k, nil
 	}
 	w.keep(s)
@@ -246,14 +246,8 @@ func (w *watcher[K, V]) keep(s *subscription[K, V]) {
 		s.shown = s.last != 0
 	}
 	if len(w.subscriptions) >= w.sweep {
-		kept := w.subscriptions[:0]
-		for _, s := range w.subscriptions {
-			if c := w.root.cells.Load(s.key); c != nil && c.meta.Load().subscribed().has(s) {
-				kept = append(kept, s)
-			}
-		}
-		clear(w.subscriptions[len(kept):])
-		w.subscriptions, w.sweep = kept, max(minSweep(), 2*len(kept))
+		w.subscriptions = slices.DeleteFunc(w.subscriptions, func(s *subscription[K, V]) bool { return s.cell() == nil })
+		w.sweep = max(minSweep(), 2*len(w.subscriptions))
 	}
 	w.subscriptions = append(w.subscriptions, s)
 }
@@ -293,7 +287,6 @@ func (w *watcher[K, V]) close() {
 		s.unsubscribe()
 		w.root.tidy(s.key, w.number)
 	}
-	w.todo, w.subscriptions, w.baseline = nil, nil, nil
 }
 
 // subscription is what connects one watcher and one key. The cells that follow one
@@ -359,6 +352,14 @@ func (s *subscription[K, V]) notify() bool {
 		}
 	}
 	return true
+}
+
+// cell returns the cell that the table has for the key of s, if s is there, or nil.
+func (s *subscription[K, V]) cell() *cell[K, V] {
+	if c := s.watcher.root.cells.Load(s.key); c != nil && c.meta.Load().subscribed().has(s) {
+		return c
+	}
+	return nil
 }
 
 // waits reports whether n is in an inbox, and was put there before its watcher was
@@ -514,7 +515,7 @@ func (rt *root[K, V]) notify(a *subscribers[K, V], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
 		rt.wake(k)
 	}
-	return a.watchers != nil && a.watchers.notify(rt, k)
+	return a.watchers.notify(rt, k)
 }
 
 // notify tells each watcher of k at the cell that the table has now. If that is not the
@@ -565,9 +566,7 @@ func (s *watcherSet[K, V]) each(k hkey[K], f func(*watcher[K, V])) {
 		return
 	}
 	s.all.each(f)
-	if s.single && s.bitmap.has(k.Hash) {
-		s.keys.find(k.Hash, &k.Key).each(f)
-	}
+	s.keys.find(k.Hash, &k.Key).each(f)
 	for i := range s.prefixes {
 		s.at(&s.prefixes[i], k.Key).each(f)
 	}

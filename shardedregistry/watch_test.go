@@ -393,6 +393,75 @@ func TestSubscriptionListsKeepApart(t *testing.T) {
 	}
 }
 
+// Subscriptions come and go, one or several at a time, whatever the ranks of their loops; old lists stay
+// as they are.
+func TestSubscriptionsAreASet(t *testing.T) {
+	for name, rank := range map[string]func(rnd *rand.Rand, i int) uint64{
+		"growing":    func(_ *rand.Rand, i int) uint64 { return uint64(i) },
+		"random":     func(rnd *rand.Rand, _ int) uint64 { return rnd.Uint64() },
+		"few bits":   func(rnd *rand.Rand, _ int) uint64 { return 1<<rnd.IntN(64) | 1<<rnd.IntN(64) },
+		"often same": func(rnd *rand.Rand, _ int) uint64 { return uint64(rnd.IntN(5)) << 8 },
+		"all same":   func(*rand.Rand, int) uint64 { return 7 },
+	} {
+		rnd := rand.New(rand.NewPCG(5, 6))
+		type member struct {
+			rank    uint64
+			without func(shardedregistry.Members) shardedregistry.Members
+		}
+		var (
+			set, old      shardedregistry.Members
+			members       []member
+			ranks, before []uint64
+		)
+		check := func(set shardedregistry.Members, want []uint64) {
+			t.Helper()
+			got := set.Ranks()
+			slices.Sort(got)
+			if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+				t.Fatalf("%s: the ranks are %v, want %v", name, got, want)
+			}
+			if depth := set.Depth(); depth > 16 {
+				t.Fatalf("%s: a path has length %d", name, depth)
+			}
+		}
+		for i := range 3000 {
+			if grows := i/300%2 == 0; grows == (rnd.IntN(4) > 0) {
+				more := make([]uint64, 1+rnd.IntN(4)*rnd.IntN(8))
+				for j := range more {
+					more[j] = rank(rnd, 40*i+j)
+				}
+				slices.Sort(more)
+				with, without := set.With(more...)
+				set = with
+				for j, f := range without {
+					members = append(members, member{more[j], f})
+				}
+			} else {
+				for range min(len(members), 1+rnd.IntN(16)) {
+					j := rnd.IntN(len(members))
+					set = members[j].without(set)
+					members = slices.Delete(members, j, j+1)
+				}
+			}
+			if i%20 == 0 {
+				check(old, before)
+				ranks = nil
+				for _, m := range members {
+					ranks = append(ranks, m.rank)
+				}
+				check(set, ranks)
+				old, before = set, ranks
+			}
+		}
+		for _, m := range members {
+			set = m.without(set)
+		}
+		if !set.IsEmpty() {
+			t.Errorf("%s: all have left, and something stays", name)
+		}
+	}
+}
+
 // Loops that begin at the same time are all subscribers.
 func TestWatchersBeginAtOnce(t *testing.T) {
 	for range 2000 {
@@ -839,7 +908,7 @@ func TestTopicsAreAMap(t *testing.T) {
 	} {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		names := func() string {
-			if rnd.IntN(3) == 0 { // some differ only where the bitmap does not look
+			if rnd.IntN(3) == 0 { // some differ only in the middle
 				return fmt.Sprintf("%020d/%d/%020d", rnd.IntN(2), rnd.IntN(40), rnd.IntN(2))
 			}
 			return "aaaaaaaaaaaaa"[:rnd.IntN(14)] + fmt.Sprint(rnd.IntN(40))
@@ -921,100 +990,51 @@ func TestTopicsAreAMap(t *testing.T) {
 	}
 }
 
-// The set stays flat and small, and the bitmap rules out most keys, also where loops have
-// come and gone.
+// The tries stay flat, and few topics lie together, also where the hashes of keys are alike.
 func TestTopicsShape(t *testing.T) {
-	watched := func(i int) string { return fmt.Sprint("watched ", i) }
-	set := shardedregistry.NewTopicSet(nil)
-	var leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
-	join := func(i int) {
-		with, without := set.With(i, shardedregistry.Keys(watched(i)))
-		set, leave = with, append(leave, without)
-	}
-	for i := range 20_000 {
-		join(i)
-		if n := i + 1; n == 10 || n == 100 || n == 1000 {
-			depth, bytes := set.Depth()
-			mistaken := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000)
-			if mistaken > 800 || bytes > max(64, 4*n) || depth > 5 {
-				t.Errorf("%d loops: the bitmap of %d bytes does not rule out %d of 10000, the depth is %d", n, bytes, mistaken, depth)
-			}
+	for name, test := range map[string]struct {
+		hash            func(string) uint64
+		filter          func(i int) shardedregistry.Filter[string]
+		depth, together int
+	}{
+		"keys":     {nil, func(i int) shardedregistry.Filter[string] { return shardedregistry.Keys(key(i)) }, 7, 4},
+		"prefixes": {nil, func(i int) shardedregistry.Filter[string] { return shardedregistry.Prefix(fmt.Sprintf("%05d/", i)) }, 7, 4},
+		"nearly alike": {
+			func(k string) uint64 { return uint64(k[len(k)-1]) << 60 },
+			func(i int) shardedregistry.Filter[string] { return shardedregistry.Keys(key(i)) }, 16, 500,
+		},
+		"alike": {
+			func(k string) uint64 { return 7 },
+			func(i int) shardedregistry.Filter[string] { return shardedregistry.Keys(key(i)) }, 16, 2000,
+		},
+	} {
+		set := shardedregistry.NewTopicSet(test.hash)
+		var leave []func(shardedregistry.TopicSet) shardedregistry.TopicSet
+		for i := range 2000 {
+			with, without := set.With(i, test.filter(i))
+			set, leave = with, append(leave, without)
 		}
-	}
-	if depth, bytes := set.Depth(); depth > 10 || bytes > 4096 {
-		t.Errorf("20000 loops: depth %d, bitmap of %d bytes", depth, bytes)
-	}
-	for _, f := range leave[:19_990] {
-		set = f(set)
-	}
-	leave = leave[19_990:]
-	for i := range 5000 { // few at a time
-		join(i)
-		set = leave[len(leave)-1](set)
-	}
-	if n := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000); n > 800 {
-		t.Errorf("when most have left, the bitmap does not rule out %d of 10000", n)
-	}
-	if got := set.Notified(watched(19_995)); !slices.Equal(got, []int{19_995}) {
-		t.Errorf("of a key are told %v", got)
-	}
-}
-
-// The bitmap rules out most prefixes, too.
-func TestTopicsOfPrefixesShape(t *testing.T) {
-	var prefixes []string
-	for i := range 1000 {
-		prefixes = append(prefixes, fmt.Sprintf("plans/%04d/", i))
-	}
-	excludes, mistaken := shardedregistry.Excludes(prefixes...), 0
-	for i := 1000; i < 10_000; i++ {
-		if !excludes(fmt.Sprintf("plans/%04d/key", i)) {
-			mistaken++
+		if depth, together := set.Depth(); depth > test.depth || together > test.together {
+			t.Errorf("%s: the depth is %d, and %d lie together", name, depth, together)
 		}
-	}
-	if mistaken > 720 {
-		t.Errorf("of 9000 keys, %d are not ruled out", mistaken)
-	}
-}
-
-// The bitmap never rules out a prefix that is watched, wherever its text lies in memory.
-func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	text := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(rnd.IntN(256))
+		for _, f := range leave[10:] {
+			set = f(set)
 		}
-		return string(b)
-	}
-	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300} {
-		prefix := text(n)
-		excludes := shardedregistry.Excludes(prefix)
-		for _, before := range []int{0, 1, 3} {
-			for _, rest := range []int{0, 1, 9} {
-				all := text(before) + prefix + text(rest)
-				if excludes(all[before:]) {
-					t.Errorf("a key with %d bytes more than a prefix of %d is ruled out", rest, n)
-				}
-			}
+		if _, together := set.Depth(); together > 10 {
+			t.Errorf("%s: when most have left, %d lie together", name, together)
 		}
 	}
 }
 
-// Loops over prefixes of one length that are alone find the same as beside others, also where
-// the bitmap cannot tell two prefixes apart.
+// Loops over prefixes of one length that are alone find the same as beside others.
 func TestTopicsAlone(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 40} {
 		text := strings.Repeat("x", n)
 		last := text[:n-1] + "y"
-		same := text // for the bitmap
-		if n > 32 {
-			same = text[:16] + strings.Repeat("z", n-32) + text[:16]
-		}
 		set, _ := shardedregistry.NewTopicSet(nil).With(1, shardedregistry.Prefix(text))
 		set, _ = set.With(2, shardedregistry.Prefix(last))
 		beside, _ := set.With(3, shardedregistry.Keys("a key"), shardedregistry.Prefix(strings.Repeat("another", 20)))
-		for _, key := range []string{"", text, last, same, text[:n-1], text[:n-1] + "z", "y" + text[1:]} {
+		for _, key := range []string{"", text, last, text[:n-1], text[:n-1] + "z", "y" + text[1:]} {
 			watched := key == text || key == last
 			for _, rest := range []string{"", "x", "a longer rest of the key"} {
 				if text[:n-1] == key && rest == "x" {
@@ -1025,48 +1045,6 @@ func TestTopicsAlone(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// The hash of a prefix depends on 16 bytes at each end of it, and on its length.
-func TestTopicHash(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	seen := map[uint64]string{}
-	for n := range 80 {
-		text := make([]byte, n)
-		for i := range text {
-			text[i] = byte(rnd.IntN(256))
-		}
-		is := func(what string, hash uint64) {
-			t.Helper()
-			what = fmt.Sprint(what, " of ", n)
-			if other, ok := seen[hash]; ok {
-				t.Errorf("%s has the hash of %s", what, other)
-			}
-			seen[hash] = what
-		}
-		both := func(what string) {
-			t.Helper()
-			is(what, shardedregistry.TopicHash(5, string(text)))
-			if n > 0 {
-				is(what+", another seed", shardedregistry.TopicHash(6, string(text)))
-			}
-		}
-		both("a text")
-		for i := range text {
-			if i < 16 || i >= n-16 {
-				text[i] ^= 1 << rnd.IntN(8)
-				both(fmt.Sprint("a text with another byte ", i))
-			}
-		}
-	}
-	zeros := make([]byte, 80) // only their lengths differ
-	for n := range zeros {
-		hash := shardedregistry.TopicHash(7, string(zeros[:n]))
-		if other, ok := seen[hash]; ok {
-			t.Errorf("%d zeros have the hash of %s", n, other)
-		}
-		seen[hash] = fmt.Sprint(n, " zeros")
 	}
 }
 
@@ -1138,17 +1116,6 @@ func TestLoopsAreNotifiedInOrder(t *testing.T) {
 	}
 	if got := set.Notified("a"); !slices.Equal(got, want) {
 		t.Errorf("%d loops are told, want %d in order", len(got), len(want))
-	}
-}
-
-// A loop that joins changes nothing in the bitmap of the set that writers may be reading.
-func TestBitmapsKeepApart(t *testing.T) {
-	old, _ := shardedregistry.NewTopicSet(nil).With(0, shardedregistry.Keys("a"))
-	other := func(i int) string { return fmt.Sprint("other ", i) }
-	before := old.Mistaken(other, 1000)
-	old.With(1, shardedregistry.Keys(other(1), other(2), other(3), other(4)), shardedregistry.Prefix(other(5)))
-	if after := old.Mistaken(other, 1000); after != before {
-		t.Errorf("the bitmap does not rule out %d keys, and before a loop joined another set %d", after, before)
 	}
 }
 
