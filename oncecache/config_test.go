@@ -554,6 +554,35 @@ func TestManyOfConfigLosesNothing(t *testing.T) {
 	}
 }
 
+// What Create has made for a batch that returns stays, and is closed once.
+func TestManyOfConfigIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed []string
+		c := oncecache.MustNew(config{
+			Create: func(_ context.Context, k string) (int, error) {
+				if k == "bad" {
+					return 0, errRefused
+				}
+				return 1, nil
+			},
+			Close: func(k string, _ int) error {
+				closed = append(closed, k)
+				return nil
+			},
+		})
+		c.GetOrCreateMany(t.Context(), []string{"a", "b"}, nil)
+		c.GetOrCreateMany(context.Background(), []string{"bad", "c"}, nil)
+		if synctest.Wait(); len(closed) != 0 {
+			t.Errorf("closed %q, want none", closed)
+		}
+		c.Delete("a")
+		c.Close(t.Context())
+		if slices.Sort(closed); !slices.Equal(closed, []string{"a", "b", "c"}) {
+			t.Errorf("closed %q, want each once", closed)
+		}
+	})
+}
+
 // Without any function a call panics, also if the key has a value.
 func TestNoFunctionAtAll(t *testing.T) {
 	for name, ask := range withoutFunction {

@@ -817,8 +817,10 @@ func TestChangedBoundRefuses(t *testing.T) {
 		t.Error("a zero cache gets a bound")
 	}
 	c := oncecache.MustNew(both)
-	if err := c.SetMaxWeight(1 << 46); err != nil {
-		t.Error(err)
+	for _, w := range []int64{1, 1 << 46} {
+		if err := c.SetMaxWeight(w); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -1160,6 +1162,32 @@ func TestHeavySet(t *testing.T) {
 			t.Errorf("%d creations, %d entries", creating, entries)
 		}
 	})
+}
+
+// Without a Close function, what is too heavy is dropped, also the very value that was there.
+func TestHeavySetWithoutClose(t *testing.T) {
+	calls := 0
+	c := oncecache.MustNew(oncecache.Config[string, *int64]{
+		MaxWeight: 10, Weight: func(_ string, v *int64) int64 { return *v },
+		TTLFunc: func(string, *int64) time.Duration { calls++; return time.Hour },
+	})
+	light, heavy := int64(5), int64(11)
+	c.Set("k", &light)
+	for _, v := range []*int64{&heavy, &light} {
+		c.Set("k", &light)
+		before := calls
+		light = heavy
+		if old, ok := c.Set("k", v); old != &light || !ok || c.Len() != 0 || c.Stats().Weight != 0 || calls != before {
+			t.Errorf("Set returns %v, %v; %d values, %+v, %d calls of TTLFunc", old, ok, c.Len(), c.Stats(), calls-before)
+		}
+		if _, ok := c.Get("k"); ok {
+			t.Error("it is there")
+		}
+		light = 5
+	}
+	if creating, entries := oncecache.Creating(c); creating != 0 || entries != 0 || oncecache.Pending(c) != 0 {
+		t.Errorf("%d creations, %d entries, %d pending", creating, entries, oncecache.Pending(c))
+	}
 }
 
 // The very value stays as it is, with the weight that it came with, though it would be too

@@ -86,10 +86,7 @@ func (r *root[K, V]) createMany() func(context.Context, []K) (map[K]V, error) {
 			}
 		}
 		returned = true
-		if len(failed) > 0 {
-			return made, failed
-		}
-		return made, nil
+		return made, failed
 	}
 }
 
@@ -332,7 +329,7 @@ func (b *batch[K, V]) answer(made map[K]V, err error, ends []result) {
 	each, byKey := keyErrorsIn[K](err)
 	of := func(k K, v V, ok bool) error {
 		switch {
-		case byKey && each[k] != nil:
+		case each[k] != nil:
 			return each[k]
 		case ok && (byKey || err == nil || !isZero(v)):
 			return nil
@@ -410,7 +407,7 @@ func (m *many[K, V]) gather(b *batch[K, V]) (again []K) {
 			m.take(k, last, held)
 		case err == errAgain:
 			again = append(again, k)
-		case b != nil && err == error(&b.thrown):
+		case err == error(&b.thrown):
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
 			// left out

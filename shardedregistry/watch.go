@@ -505,7 +505,7 @@ func (rt *root[K, V]) changeSubscribers(change func(*subscribers[K, V])) {
 
 // ignores reports whether nobody is told of key. While a call waits for some key, it says no.
 func (s *subscribers[K, V]) ignores(hash uint64, key K) bool {
-	return s == nil || s.waiters == 0 && s.watchers.ignores(hash, key)
+	return s.waiters == 0 && s.watchers.ignores(hash, key)
 }
 
 // notify tells a that k has changed, and reports whether a watcher will look at k. It
