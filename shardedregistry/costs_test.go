@@ -4,6 +4,7 @@ package shardedregistry_test
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -152,6 +153,46 @@ func TestWatchAllocations(t *testing.T) {
 	w.Leave()
 	if n := testing.AllocsPerRun(100, put); n != 1 {
 		t.Errorf("a change allocates %v times when the watcher has left, want 1", n)
+	}
+}
+
+// What loops keep of each key that has changed, and how many allocations that takes, with the change, the
+// loops' own lists and the test's keys: several loops share a list at the key's cell, which is of the right
+// size.
+func TestWatchAllocationsOfKeys(t *testing.T) {
+	const keys = 5000
+	var r shardedregistry.Registry[string, int]
+	var loops []shardedregistry.Watcher[string, int]
+	change := func() {
+		for i := range keys {
+			mustPut(t, &r, key(i), i)
+		}
+		for _, w := range loops {
+			w.Drain()
+		}
+	}
+	memory := func() (m runtime.MemStats) {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m
+	}
+	change()
+	for _, want := range []struct{ more, bytes, allocations uint64 }{{1, 178, 7}, {1, 113, 9}, {3, 325, 16}, {1, 97, 13}} {
+		for range want.more {
+			loops = append(loops, shardedregistry.Subscribe(&r))
+		}
+		before := memory()
+		change()
+		after := memory()
+		bytes, allocations := (after.HeapAlloc-before.HeapAlloc)/keys, (after.Mallocs-before.Mallocs)/keys
+		if allocations != want.allocations || bits.UintSize == 64 && max(bytes, want.bytes)-min(bytes, want.bytes) > 12 {
+			t.Errorf("%d more loops, and %d in all, keep %d bytes of each key, of %d allocations; want %d, of %d",
+				want.more, len(loops), bytes, allocations, want.bytes, want.allocations)
+		}
+	}
+	runtime.KeepAlive(&r)
+	for _, w := range loops {
+		w.Leave()
 	}
 }
 
