@@ -492,8 +492,20 @@ func TestWatcherStalls(t *testing.T) {
 	wantTraces(t, r)
 }
 
-// What a loop keeps of keys that are gone is bounded by those that are there.
+// What a loop keeps of keys that are gone is bounded by those that are there, or 64.
 func TestWatchForgetsKeys(t *testing.T) {
+	var empty shardedregistry.Registry[string, int]
+	only, most := shardedregistry.Subscribe(&empty), 0
+	for i := range 200 {
+		mustPut(t, &empty, key(i), i)
+		only.Drain()
+		empty.Delete(key(i))
+		only.Drain()
+		most = max(most, only.Kept())
+	}
+	if only.Leave(); most != 64 {
+		t.Errorf("a loop keeps %d keys of none, want 64", most)
+	}
 	var r shardedregistry.Registry[string, int]
 	w, other := shardedregistry.Subscribe(&r), shardedregistry.Subscribe(&r)
 	defer w.Leave()

@@ -301,3 +301,21 @@ func TestWatchCosts(t *testing.T) {
 	leave()
 	check("when nobody waits", put(r), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1})
 }
+
+// A loop looks for keys that it need not keep when it keeps 64, and then when that has doubled.
+func TestWatchSweepCosts(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	var w shardedregistry.Watcher[string, int]
+	mc.Measure(func() { w = shardedregistry.Subscribe(&r) })
+	for i := range 300 {
+		r.Put(fmt.Sprint(i), i)
+		want := uint64(1)
+		if i == 64 || i == 128 || i == 256 {
+			want += uint64(i)
+		}
+		if got := mc.Measure(func() { w.Drain() }).TableReads; uint64(got) != want {
+			t.Errorf("the look at key %d takes %d look-ups, want %d", i, got, want)
+		}
+	}
+	w.Leave()
+}
