@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -124,6 +125,15 @@ func Committed[K comparable, V any](r *Registry[K, V], read, stored K, value V) 
 // Decide goes on up to the instant at which it has committed, or was aborted, and rest to the end,
 // and reports whether it has committed.
 func Begun[K comparable, V any](r *Registry[K, V], fn func(tx *Tx[K, V]) error) (decide func() (rest func() bool)) {
+	return begun(r, math.MaxInt, fn)
+}
+
+// Started is Begun, but that only the first intent is stored.
+func Started[K comparable, V any](r *Registry[K, V], fn func(tx *Tx[K, V]) error) (decide func() (rest func() bool)) {
+	return begun(r, 1, fn)
+}
+
+func begun[K comparable, V any](r *Registry[K, V], intents int, fn func(tx *Tx[K, V]) error) (decide func() (rest func() bool)) {
 	own := newTx[K, V](r.install())
 	tx := &own.t
 	if err := errors.Join(fn(own), tx.prepare()); err != nil {
@@ -131,7 +141,7 @@ func Begun[K comparable, V any](r *Registry[K, V], fn func(tx *Tx[K, V]) error) 
 	}
 	tx.sort()
 	tx.count(1)
-	for i := range tx.n() {
+	for i := range min(tx.n(), intents) {
 		tx.install(tx.at(i))
 	}
 	return func() (rest func() bool) {
@@ -219,6 +229,43 @@ func Drafted[K comparable, V any](r *Registry[K, V], key K, value V) (store func
 			panic("another operation has changed the key")
 		}
 		return func() { rt.changed(k, c, old, next) }
+	}
+}
+
+// Published creates key, which is absent, as Create does, up to the instant at which its cell is in
+// the table, and returns the rest.
+func Published[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	t, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	rt, k := t.root, t.key
+	fresh := rt.draft(rt.snapshotting(), value)
+	mine := &cell[K, V]{key: k.Key}
+	mine.rec.Store(fresh)
+	if c, _ := rt.publish(k, mine, fresh); c != mine {
+		panic("the key is present")
+	}
+	return func() { rt.changed(k, mine, nil, fresh) }
+}
+
+// CreateLate does the first half of Create, up to where it has found key absent, and returns the
+// second half.
+func CreateLate[K comparable, V any](r *Registry[K, V], key K, value V) (rest func() error) {
+	t, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	if _, rec := t.root.loadLive(t.key); rec != nil {
+		panic("the key is present")
+	}
+	fresh := t.root.draft(t.root.snapshotting(), value)
+	return func() error {
+		c, rec, created, err := t.create(fresh)
+		if err == nil && !created {
+			return t.exists(c, rec).exists
+		}
+		return err
 	}
 }
 

@@ -61,6 +61,24 @@ func TestNormalizedKeysAreStored(t *testing.T) {
 	}
 }
 
+// What is created over a deletion that a watcher has not come to has its own spelling.
+func TestSpellingOfALaterLife(t *testing.T) {
+	for _, again := range []string{"backup", "BACKUP"} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
+		w := shardedregistry.Subscribe(r)
+		mustPut(t, r, " Backup ", 1)
+		w.Drain() // so that the key has a subscription
+		r.Delete("backup")
+		mustPut(t, r, again, 2)
+		_, err := r.Create("Backup", 3)
+		var exists *shardedregistry.ExistsError
+		if !errors.As(err, &exists) || exists.Stored != again {
+			t.Errorf("Create = %v, want an error that says that the key was created as %s", err, again)
+		}
+		w.Leave()
+	}
+}
+
 func TestNormalizeRejects(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
 	wantInvalid(t, r, " ")

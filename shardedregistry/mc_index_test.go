@@ -3,6 +3,7 @@
 package shardedregistry_test
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -200,6 +201,27 @@ func TestUniqueProtocols(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { indexProtocol(t, tt.cfg, byUniqueDigits, uniqueModel, tt.first, tt.threads) })
 	}
+}
+
+// A Create that finds its value taken looks at its own key first, and then at the rival again: here the
+// rival has the value only while the key is present.
+func TestTakenWhileTheKeyIsAbsent(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "the end of Create(a, 1) ∥ Put(b, 2), Delete(a)"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := indexed(uniqueDigits)
+		create := shardedregistry.CreateLate(r, "a", 1)
+		r.Put("a", 4)
+		r.Put("b", 1)
+		m.Go(func() {
+			if err := create(); errors.Is(err, shardedregistry.ErrNotUnique) {
+				m.Failf("Create = %v", err)
+			}
+		})
+		m.Go(func() {
+			r.Put("b", 2)
+			r.Delete("a")
+		})
+	})
 }
 
 // While a snapshot is being taken, changes take effect after they are stored. An

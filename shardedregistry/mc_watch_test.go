@@ -60,6 +60,34 @@ func doing(m *mc.M, r *names1, calls []call) {
 	})
 }
 
+// A notification that is done replaces none that is not: or a dead cell would leave the table before its
+// watcher has looked.
+func TestDoneReplacesNoneThatIsTaken(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "tell ∥ Watch, Delete, tidy, Watch"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.Subscribe(r)
+		ended := atomics.MakeEvent()
+		m.Go(func() {
+			shardedregistry.Changed(r, "a")
+			ended.Fire()
+		})
+		m.Go(func() {
+			w.Sleep(context.Background())
+			w.Drain()
+			r.Delete("a")
+			look := w.Take()
+			ended.Wait()
+			shardedregistry.Tidy(r, "a") // the end of a snapshot
+			if e, ok := look(); !ok || !e.Deleted {
+				m.Failf("the watcher finds %v, %v; want the deletion", e, ok)
+			}
+			w.Leave()
+		})
+		m.Final(func() { clean(m, r) })
+	})
+}
+
 // operations lists threads for the book.
 func operations(threads threads, others ...string) string {
 	s := mc.Listed(threads, func(c call) string { return c.Name })
@@ -679,6 +707,25 @@ func TestWaitProtocols(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call of Wait that leaves its waitlist, which was woken, leaves the next one there for others.
+func TestWaitlistsOfOthersStay(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the end of Wait ∥ the beginning of Wait"}, func(m *mc.M) {
+		r := twoKeys(with7)()
+		shardedregistry.Await(r) // so that Put wakes those in the waitlist
+		_, exit := shardedregistry.EnterWaitlist(r, "a")
+		r.Put("a", 1)
+		m.Go(exit)
+		var sleeping func() bool
+		m.Go(func() { sleeping, _ = shardedregistry.EnterWaitlist(r, "a") })
+		m.Final(func() {
+			r.Put("a", 2)
+			if sleeping() {
+				m.Failf("a call sleeps on when the key has changed")
+			}
+		})
+	})
 }
 
 // A call of Wait that its context ends leaves nothing, and wins or loses.

@@ -184,6 +184,28 @@ func TestWatcherDatesWhatItYields(t *testing.T) {
 	w.Leave()
 }
 
+// A creator that finds that another has come before it, and stalls, gives the other's record its date: a
+// snapshot that has what the creator does next has that, too.
+func TestCreatorsDateWhatTheyFind(t *testing.T) {
+	r := shardedregistry.MustNew(config{Shards: 1})
+	taking := shardedregistry.Join(r)
+	var rest func()
+	v, created, err := r.GetOrCreate("a", func() (int, error) {
+		rest = shardedregistry.Published(r, "a", 1)
+		return 2, nil
+	})
+	if v != 1 || created || err != nil {
+		t.Errorf("GetOrCreate = %d, %v, %v", v, created, err)
+	}
+	mustPut(t, r, "b", 3)
+	if !taking.Collect() {
+		t.Error("the collector is not sure")
+	}
+	wantSnapshot(t, taking.Found(), map[string]int{"a": 1, "b": 3})
+	rest()
+	taking.Leave()
+}
+
 // Each operation that begins when a snapshot is being taken dates what it stores, so the collector
 // need not look again, and what came after its cut is not in the snapshot.
 func TestWritersDateWhatTheyStore(t *testing.T) {
@@ -385,6 +407,30 @@ func TestSnapshotsLeaveNothing(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
+// The snapshot of a loop with filters keeps nothing of the keys that they do not accept.
+func TestFilteredSnapshotsKeepNothingElse(t *testing.T) {
+	var r shardedregistry.Registry[string, *[1 << 10]int]
+	var gone []weak.Pointer[[1 << 10]int]
+	for i := range 64 {
+		value := new([1 << 10]int)
+		r.Put(key(i), value)
+		if i > 0 {
+			gone = append(gone, weak.Make(value))
+		}
+	}
+	for s := range r.WatchSnapshot(t.Context(), shardedregistry.Keys(key(0))) {
+		r.Clear()
+		runtime.GC()
+		if slices.ContainsFunc(gone, func(p weak.Pointer[[1 << 10]int]) bool { return p.Value() != nil }) {
+			t.Error("a snapshot keeps values of keys that it does not have")
+		}
+		if s.Len() != 1 {
+			t.Errorf("the snapshot has %d keys", s.Len())
+		}
+		break
+	}
+}
+
 // Last covers deletions, also one that a watcher has not come to, whose cell is still there, and
 // those in every shard.
 func TestLastCoversDeletions(t *testing.T) {
@@ -441,6 +487,22 @@ func TestChangesAreRememberedInOrder(t *testing.T) {
 	wantSince(t, r, begin, "1: a=1@1", "2: a=2@2", "3: a=2 gone@3")
 }
 
+// A transaction that creates a key again remembers the deletion first, for a deleter that stalls, also
+// where a snapshot needs the dead cell.
+func TestTransactRemembersAStalledDeletion(t *testing.T) {
+	r := remembering(16)
+	begin := r.Revision()
+	mustPut(t, r, "a", 1)
+	taking := shardedregistry.Join(r)
+	rest := shardedregistry.Kill(r, "a")
+	if err := r.Transact(func(tx *tx) error { return tx.Put("a", 2) }); err != nil {
+		t.Fatal(err)
+	}
+	rest()
+	taking.Leave()
+	wantSince(t, r, begin, "1: a=1@1", "2: a=1 gone@2", "3: a=2@3")
+}
+
 // A loop sleeps when another has put a change into the changelog, and stalled before it woke anybody:
 // the maker of the change wakes it.
 func TestMakerWakesLoops(t *testing.T) {
@@ -489,6 +551,40 @@ func TestTransactionsMeet(t *testing.T) {
 				t.Errorf("%v: %d intents are left, Len is %d, %d cells", order, n, r.Len(), shardedregistry.Linked(r))
 			}
 		}
+	}
+}
+
+// Likewise where two keys have one hash, and each transaction uses a third key between them: both abort
+// what is in the way, or each would help the other for ever.
+func TestTransactionsMeetAroundAThirdKey(t *testing.T) {
+	r := shardedregistry.MustNew(config{Shards: 1})
+	shardedregistry.SetHash(r, func(k string) uint64 {
+		if k == "b" {
+			return 1 << 61
+		}
+		return 1 << 60
+	})
+	stores := func(value int, keys ...string) func(tx *tx) error {
+		return func(tx *tx) (err error) {
+			for _, k := range keys {
+				err = errors.Join(err, tx.Put(k, value))
+			}
+			return err
+		}
+	}
+	for _, k := range []string{"a", "b", "c"} {
+		mustPut(t, r, k, 1)
+	}
+	decide := shardedregistry.Started(r, stores(2, "a", "b", "c"))
+	if err := r.Transact(stores(3, "c", "b", "a")); err != nil {
+		t.Fatal(err)
+	}
+	decide()()
+	for _, k := range []string{"a", "b", "c"} {
+		wantValue(t, r, k, 3)
+	}
+	if n := shardedregistry.Intents(r); n != 0 {
+		t.Errorf("%d intents are left", n)
 	}
 }
 
