@@ -32,7 +32,15 @@ func (s *cacheState) renew(c *cacheCall, e cacheEvent) bool {
 	under := s.renewal()
 	if !e.ok {
 		if under == nil {
-			return false
+			// It takes part in another one whose function never runs, as a Set comes before that.
+			if under = s.find(0); under == nil {
+				return false
+			}
+			id := int32(-1)
+			for s.find(id) != nil {
+				id--
+			}
+			*under = flight{id: id, renews: true}
 		}
 		*c = cacheCall{renews: true, flight: under.id}
 		return true
@@ -78,7 +86,7 @@ func (s *cacheState) settleRenewal(f *flight, e cacheEvent) bool {
 func (s *cacheState) renewed(id int32, p promise) bool {
 	f := s.find(id)
 	ok := f.settled && !f.late && f.result == p || f.other != getsUnknown && f.other == p
-	if f.settled && !slices.ContainsFunc(s.calls[:], func(c cacheCall) bool { return c.renews && c.flight == id }) {
+	if (f.settled || id < 0) && !slices.ContainsFunc(s.calls[:], func(c cacheCall) bool { return c.renews && c.flight == id }) {
 		*f = flight{}
 	}
 	return ok
@@ -271,4 +279,31 @@ func TestBoundedHistories(t *testing.T) {
 	history.Check(t, refreshTrial(true, func() refresher { return newBounded() }),
 		"begin true", "begin false", "Get true", "Get false", "All false", "Set true", "Delete true",
 		"settled in a value", "settled in an error", "settled in nothing", "settled in a panic", "end gets a value", "end gets ErrNotFound")
+}
+
+// A Refresh may take part in another one that a Set ends before its function runs: it gets that value, and
+// no other, and what that other calls later is one of its own.
+func TestModelOfRefreshThatNeverRan(t *testing.T) {
+	const first, second = 0, 1
+	for value, want := range map[int]bool{5: true, 7: false, 9: false} {
+		s, ok := cacheState{value: 7}, true
+		for _, e := range []cacheEvent{
+			{op: "look", client: first},
+			{op: "look", client: second},
+			{op: "begin", client: second, renews: true},
+			{op: "Set", value: 5, got: 7, ok: true},
+			{op: "begin", client: first, renews: true, ok: true, value: 9, got: 5},
+			{op: "end", client: second, gets: gets + promise(value)},
+			{op: "ran", value: 9},
+			{op: "settled", value: 9, ending: inValue},
+			{op: "end", client: first, gets: gets + 9},
+		} {
+			var good bool
+			s, good = e.After(s)
+			ok = ok && good
+		}
+		if ok != want {
+			t.Errorf("that the second gets %d is possible: %v, want %v", value, ok, want)
+		}
+	}
 }
