@@ -2,7 +2,6 @@ package oncecache
 
 import (
 	"context"
-	"errors"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -77,7 +76,7 @@ func (r *root[K, V]) claimFor(e *entry[K, V]) (c *claim, ok bool) {
 }
 
 // awaitFree waits until nothing is left of the key of e, which is closing, and returns errAgain then.
-func (r *root[K, V]) awaitFree(e *entry[K, V], c *claim, who *caller) error {
+func (r *root[K, V]) awaitFree(e *entry[K, V], who *caller) error {
 	ctx := who.ctx
 	if ctx == nil {
 		ctx = context.Background()
@@ -87,6 +86,20 @@ func (r *root[K, V]) awaitFree(e *entry[K, V], c *claim, who *caller) error {
 		defer cancel()
 		ctx = bounded
 	}
+	for {
+		if err := r.awaitWake(ctx, e, who); err != errAgain {
+			return err
+		}
+		if e = r.current(r.entries.Load(r.at(e.key))); e == nil || !e.state.Load().closing() {
+			return errAgain
+		}
+	}
+}
+
+// awaitWake waits until e, which is closing, may no longer have its key, and returns errAgain then. Ctx is
+// that of the caller, or one that ends sooner.
+func (r *root[K, V]) awaitWake(ctx context.Context, e *entry[K, V], who *caller) error {
+	c := e.state.Load().end.claim
 	free := c.free.Event()
 	if tally(r.accounting.work.Load()).closed() {
 		return ErrClosed // LP(GetOrCreate): closed
@@ -110,11 +123,11 @@ func (r *root[K, V]) awaitFree(e *entry[K, V], c *claim, who *caller) error {
 		}
 		defer d.end()
 	}
-	if err := free.WaitContext(ctx); err != nil {
-		if errors.Is(context.Cause(ctx), ErrCreateTimeout) {
-			return ErrCreateTimeout
-		}
-		return err // LP(GetOrCreateContext): left
+	if free.WaitContext(ctx) == nil {
+		return errAgain
 	}
-	return errAgain
+	if who.ctx != nil && who.ctx.Err() != nil {
+		return who.ctx.Err() // LP(GetOrCreateContext): left
+	}
+	return ErrCreateTimeout
 }

@@ -203,6 +203,62 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 	}
 }
 
+// A creation waits for its turn no longer than CreateTimeout, whatever comes and goes meanwhile.
+func TestWaitForTheTurnIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{
+			CloseBeforeCreate: true, CreateTimeout: time.Minute, Close: func(string, int) error { return nil },
+		})
+		l, err := c.Acquire(t.Context(), "k", func(context.Context, string) (int, error) { return 1, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Delete("k")
+		began := time.Now()
+		waiter := start(c, "k", unexpected(t))
+		for i := range 5 {
+			time.Sleep(40 * time.Second)
+			c.Set("k", 2+i)
+			c.Delete("k")
+		}
+		got := waiter.wait(t)
+		if took := time.Since(began); !errors.Is(got.err, oncecache.ErrCreateTimeout) || took > 5*40*time.Second {
+			t.Errorf("%v, after %v", got.err, took)
+		}
+		l.Release()
+	})
+}
+
+// A caller whose context ends while it waits for its turn gets the error of that, though the cause is the
+// timeout of another cache's creation, which asks.
+func TestLeavesTheTurnForAnothersTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := oncecache.MustNew(oncecache.Config[string, int]{
+				CloseBeforeCreate: true, CreateTimeout: timeout, Close: func(string, int) error { return nil },
+			})
+			l, err := asked.Acquire(t.Context(), "k", func(context.Context, string) (int, error) { return 1, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked.Delete("k")
+			asks := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
+			var got error
+			if _, err := asks.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+				_, got = asked.GetOrCreateContext(ctx, "k", func(context.Context, string) (int, error) { return 2, nil })
+				return 0, got
+			}); err != oncecache.ErrCreateTimeout {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got != context.Canceled {
+				t.Errorf("with a CreateTimeout of %v, the function's call returns %v", timeout, got)
+			}
+			l.Release()
+		})
+	}
+}
+
 // Likewise where that happens when the call has found that it has to wait, and does not wait yet.
 func TestTheTurnEndsBeforeTheWait(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -264,7 +264,7 @@ func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], he
 			}
 			e = s.end.to
 		case s.closing():
-			return nil, nil, r.awaitFree(e, s.end.claim, who)
+			return nil, nil, r.awaitFree(e, who)
 		default:
 			if s.kept() {
 				e.mark.touch()

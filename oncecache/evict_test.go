@@ -5,6 +5,7 @@ package oncecache_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -847,6 +848,42 @@ func TestChangedBoundOfHeavyValues(t *testing.T) {
 	c.GetOrCreate("next", with(60))
 	if _, ok := c.Get("next"); !ok || c.Stats().Weight != 60 {
 		t.Errorf("kept: %t, a weight of %d", ok, c.Stats().Weight)
+	}
+}
+
+// A value that was weighed before the bound was lowered below that, and comes afterwards, goes again, and
+// evicts no other.
+func TestBoundIsLoweredWhileAValueComes(t *testing.T) {
+	for how, comes := range map[string]func(c *oncecache.Cache[string, int]){
+		"Set":         func(c *oncecache.Cache[string, int]) { c.Set("k", 50) },
+		"SetIfAbsent": func(c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 50) },
+		"GetOrCreate": func(c *oncecache.Cache[string, int]) { c.GetOrCreate("k", with(50)) },
+		"Refresh": func(c *oncecache.Cache[string, int]) {
+			c.Set("k", 1)
+			c.Refresh(context.Background(), "k", anew(func(context.Context, string) (int, error) { return 50, nil }))
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			config := sized(0, 100)
+			lower := func() {}
+			config.TTLFunc = func(_ string, v int) time.Duration {
+				if v == 50 {
+					lower()
+				}
+				return math.MaxInt64
+			}
+			c := oncecache.MustNew(config)
+			lower = func() {
+				if err := c.SetMaxWeight(10); err != nil {
+					t.Error(err)
+				}
+			}
+			c.Set("small", 1)
+			comes(c)
+			if s := c.Stats(); s.Weight != 1 || !slices.Equal(keysOf(c), []string{"small"}) {
+				t.Errorf("%q stay, with a weight of %d", keysOf(c), s.Weight)
+			}
+		})
 	}
 }
 

@@ -32,10 +32,9 @@ type flight struct {
 type function struct {
 	cancel context.CancelCauseFunc
 
-	wanted   atomics.Int64 // how many of its flights have not been called off
-	alone    atomics.Gauge // the token of its own goroutine, once that runs; no other finds its own there
-	awaits   atomics.Pointer[[]*dependence]
-	renewing atomics.Bool // a Renew: itself its caller while the old value is there
+	wanted atomics.Int64 // how many of its flights have not been called off
+	alone  atomics.Gauge // the token of its own goroutine, once that runs; no other finds its own there
+	awaits atomics.Pointer[[]*dependence]
 
 	// aside says that the entry is not in the table, since Refresh makes it: true → false by
 	// the call that ends the creation, or puts the entry into the table.
@@ -48,10 +47,12 @@ type function struct {
 //	bit  62      abandoned    cancelled when the last caller left
 //	bit  61      cacheClosed  cancelled by Close
 //	bit  60      off          called off, for flights of a batch
-//	bits 30…59   leases       how many callers want a lease
+//	bit  59      renewing     a Renew: itself one of its callers, while the old value is there
+//	bits 30…58   leases       how many callers want a lease
 //	bits  0…29   callers      how many take part
 //
-// Callers come by Add and leave by CAS. The flags are set once and stay.
+// Callers come by Add and leave by CAS. Renewing leaves with the caller that it is. The other flags are
+// set once and stay.
 type participants uint64
 
 const (
@@ -59,6 +60,7 @@ const (
 	abandoned   participants = 1 << 62
 	cacheClosed participants = 1 << 61
 	off         participants = 1 << 60
+	renewing    participants = 1 << 59
 
 	oneCaller      participants = 1
 	oneLease       participants = 1 << 30
@@ -69,7 +71,7 @@ const (
 func (p participants) has(flag participants) bool { return p&flag != 0 }
 func (p participants) callers() int64             { return int64(p & maxCallers) }
 func (p participants) leases() int64 {
-	return int64(p &^ (finished | abandoned | cacheClosed | off) >> 30)
+	return int64(p &^ (finished | abandoned | cacheClosed | off | renewing) >> 30)
 }
 
 // counted reports whether participants are counted, in a cache whose callers count as counts.
@@ -86,12 +88,12 @@ func (f *flight) include(who *caller) {
 	}
 }
 
-// leave takes off a caller that has joined. If nobody is left then, it calls the creation off.
-// It fails if the flight has finished: then the outcome is there.
+// leave takes off a caller that has joined, or the renewal itself. If nobody is left then, it calls the
+// creation off. It fails if the flight has finished: then the outcome is there.
 func (f *flight) leave(counts participants) bool {
 	for {
 		old := participants(f.participants.Load())
-		if old.has(finished) {
+		if old.has(finished) || counts.has(renewing) && !old.has(renewing) {
 			return false
 		}
 		now := old - counts
@@ -437,7 +439,7 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 		who = f.seal() // before the outcome is known, so that all their leases are in it
 	}
 	callers := who.callers()
-	if f.function != nil && f.function.renewing.Load() {
+	if who.has(renewing) {
 		callers-- // the renewal itself
 	}
 	left.heard = callers > 0 && !who.has(abandoned|cacheClosed)

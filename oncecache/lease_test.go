@@ -713,3 +713,33 @@ func TestLeakedLeasesAreReported(t *testing.T) {
 	default:
 	}
 }
+
+// Nor is a lease reported that was released in a cache where nothing depends on it.
+func TestReleasedLeasesOfNothingAreNotReported(t *testing.T) {
+	reports := make(chan string, 10)
+	c := oncecache.MustNew(oncecache.Config[string, int]{OnLeak: func(k string, _ []byte) { reports <- k }})
+	for _, k := range []string{"released", "discarded", "leaked"} {
+		l, err := c.Acquire(t.Context(), k, func(context.Context, string) (int, error) { return 1, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch k {
+		case "released":
+			l.Release()
+		case "discarded":
+			l.Discard()
+		}
+	}
+	for told := ""; told != "leaked"; {
+		collect(t, func() bool { return len(reports) > 0 })
+		if told = <-reports; told != "leaked" {
+			t.Errorf("%s is reported", told)
+		}
+	}
+	for range 10 {
+		runtime.GC()
+	}
+	for len(reports) > 0 {
+		t.Errorf("%s is reported", <-reports)
+	}
+}

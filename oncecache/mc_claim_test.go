@@ -181,6 +181,29 @@ func TestProtocolsOfTurnsOfOneFunction(t *testing.T) {
 	}
 }
 
+// The same where Delete has taken the key, and is about to say whose function it has hidden.
+func TestProtocolsOfTurnsOfOneFunctionThatIsBeingHidden(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: create, which Delete has taken its key from, and which asks for that ∥ the last step of Delete"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		taken := atomics.MakeEvent()
+		var finish func() (int, bool)
+		m.Go(func() {
+			c.GetOrCreate(1, func() (int, error) {
+				finish = oncecache.StartDelete(c, 1)
+				taken.Fire()
+				if _, err := c.GetOrCreate(1, func() (int, error) { return 2, nil }); !errors.As(err, new(*oncecache.CycleError)) {
+					m.Failf("%v", err)
+				}
+				return 1, nil
+			})
+		})
+		m.Go(func() {
+			taken.Wait()
+			finish()
+		})
+	})
+}
+
 // A Refresh ends another, whose value has gone and which asks for its own key: the function of
 // that is told so, because it is noted before its entry leaves the table.
 func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {

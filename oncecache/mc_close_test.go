@@ -458,6 +458,33 @@ func TestCloseFindsHiddenCreations(t *testing.T) {
 	})
 }
 
+// The same of a creation that Delete is about to hide: few interleavings, so that a sample has them.
+func TestCloseFindsACreationThatIsBeingHidden(t *testing.T) {
+	mc.Check(t, twice.of("GetOrCreateContext(in it the last step of Delete) ∥ Close(ended)"), func(m *mc.M) {
+		c := new(cache)
+		ended, end := atomics.WithCancel(context.Background())
+		end()
+		taken, closed := atomics.MakeEvent(), atomics.MakeEvent()
+		m.Go(func() {
+			c.GetOrCreateContext(context.Background(), key, func(ctx context.Context, _ string) (int, error) {
+				finish := oncecache.StartDelete(c, key)
+				taken.Fire()
+				finish()
+				closed.Wait()
+				if ctx.Err() == nil {
+					m.Failf("Delete and Close have returned, and the creation is not cancelled")
+				}
+				return 1, nil
+			})
+		})
+		m.Go(func() {
+			taken.Wait()
+			c.Close(ended)
+			closed.Fire()
+		})
+	})
+}
+
 // A creation that Delete has hidden is kept no longer than it runs, whichever of
 // the two comes first.
 func TestHiddenCreationsAreLetGo(t *testing.T) {

@@ -527,6 +527,25 @@ func TestRefreshedEvictsNobody(t *testing.T) {
 	})
 }
 
+// Nor does the old value evict another if it comes to the order when a Refresh has taken its place.
+func TestRefreshedBeforeItComesEvictsNobody(t *testing.T) {
+	mc.Check(t, twice.of("two entries at most, one there; Set ∥ Refresh of the other"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+		c.Set(2, 2)
+		m.Go(func() { c.Set(1, 1) })
+		m.Go(func() {
+			if _, err := c.Refresh(context.Background(), 1, anew(makesTwo)); err != nil {
+				m.Failf("%v", err)
+			}
+		})
+		m.Final(func() {
+			if evicted := c.Stats().Evicted; c.Len() != 2 || evicted != 0 {
+				m.Failf("%d entries, %d evicted", c.Len(), evicted)
+			}
+		})
+	})
+}
+
 // Nor does it do so where another call is faster.
 func TestOvertakenRefreshEvictsNobody(t *testing.T) {
 	for name, goes := range map[string]func(c *oncecache.Cache[int, int]){

@@ -5,6 +5,7 @@ package oncecache_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
@@ -190,6 +191,31 @@ func TestProtocolsOfRefreshesThatFail(t *testing.T) {
 		}
 		m.Go(func() { refresh(0, errRefused); refresh(2, nil) })
 		m.Go(func() { refresh(3, nil) })
+	})
+}
+
+// A renewal panics while its value expires: no caller gets that, so Close returns it.
+func TestPanicOfARenewalWhoseValueExpires(t *testing.T) {
+	mc.Check(t, twice.of("it is due, Get, and Renew panics ∥ it expires"), func(m *mc.M) {
+		called := false
+		config := endless
+		config.RenewAhead = time.Hour
+		config.Renew = func(context.Context, int, int) (int, error) { called = true; panic("disk full") }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		oncecache.MakeDue(c, 1)
+		start := oncecache.ExpiryOf(c, 1)
+		m.Go(func() { c.Get(1) })
+		m.Go(func() {
+			if finish := start(); finish != nil {
+				finish()
+			}
+		})
+		m.Final(func() {
+			if err := c.Close(context.Background()); called && err == nil {
+				m.Failf("the panic is lost")
+			}
+		})
 	})
 }
 

@@ -139,8 +139,13 @@ func (o *order[K, V]) unlist(n *node[K, V]) (hasExpired bool) {
 	return n.entry.mark.isExpired()
 }
 
-// tooMany takes out the nodes for which there is no room beside n. The caller holds mu.
+// tooMany takes out the nodes for which there is no room beside n, or n itself if it has become too heavy
+// since its value was weighed. The caller holds mu.
 func (o *order[K, V]) tooMany(n *node[K, V]) (out []*node[K, V]) {
+	if n != nil && n.weight > o.maxWeight && n.entry.mark.doom(n.leased, 0, 0) {
+		o.remove(n)
+		return append(out, n)
+	}
 	for o.max > 0 && o.len > o.max || o.maxWeight > 0 && o.weight.Load() > o.maxWeight {
 		v := o.victim(n)
 		if v == nil {

@@ -223,8 +223,8 @@ func (r *root[K, V]) endRefresh(s *state[K, V], to *entry[K, V]) {
 // stopRenewing says that the old value, which n was to replace, has gone: if n is made in the
 // background, that is no longer a caller of its own.
 func (r *root[K, V]) stopRenewing(n *entry[K, V]) {
-	if s := n.state.Load(); s != nil && s.flight != nil && s.flight.function.renewing.CompareAndSwap(true, false) {
-		s.flight.leave(oneCaller)
+	if s := n.state.Load(); s != nil && s.flight != nil {
+		s.flight.leave(oneCaller | renewing)
 	}
 }
 
@@ -235,10 +235,8 @@ func (r *root[K, V]) renewSoon(e *entry[K, V]) { atomics.Go(func() { r.renew(e) 
 // the value will be due again.
 func (r *root[K, V]) renew(e *entry[K, V]) {
 	defer r.order.renewLater(r, e.state.Load().node) // even if Renew exits
-	n, own := r.newFlight(context.Background(), &entry[K, V]{key: e.key}, oneCaller)
-	f := n.state.flight
-	f.function.renewing.Store(true)
-	f.function.alone.Store(int64(goid.Token()))
+	n, own := r.newFlight(context.Background(), &entry[K, V]{key: e.key}, oneCaller|renewing)
+	n.state.flight.function.alone.Store(int64(goid.Token()))
 	n.thrown = new(PanicError)
 	if _, mine := r.beginRefresh(n, r.at(e.key), e); mine {
 		r.accounting.renewals.Add(1)

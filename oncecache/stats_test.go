@@ -893,3 +893,25 @@ func TestInfoShowsJitter(t *testing.T) {
 		}
 	})
 }
+
+// What a creation took does not include what follows it: a Close function of the value that it replaces.
+func TestCreationsTakeNoLongerThanTheirFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []time.Duration
+		c := oncecache.MustNew(oncecache.Config[string, int]{
+			Close:    func(string, int) error { time.Sleep(time.Minute); return nil },
+			OnCreate: func(_ string, took time.Duration, _ error) { told = append(told, took) },
+		})
+		c.Set("k", 1)
+		v, err := c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) {
+			time.Sleep(time.Second)
+			return 2, nil
+		}))
+		if took := c.Stats().CreateTime; v != 2 || err != nil || took != time.Second {
+			t.Errorf("%d, %v, which took %v", v, err, took)
+		}
+		if err := c.Close(t.Context()); err != nil || len(told) != 1 || told[0] != time.Second {
+			t.Errorf("told %v; closed with %v", told, err)
+		}
+	})
+}
