@@ -169,8 +169,8 @@ modelcheck-most: ## the same, but the first 2,000 of each protocol at most, and 
 	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/tools/mc/... ./fuzz%,$(MODEL))
 
 .PHONY: modelcheck-sample
-modelcheck-sample: ## the same, but 60 interleavings of each protocol, and 60 at random
-	@echo '== model checker, 120 interleavings of each protocol'
+modelcheck-sample: ## the same, but 600 interleavings of each protocol, and 600 at random
+	@echo '== model checker, 1,200 interleavings of each protocol'
 	@$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./internal/atomics $(PARTS) $(PUBLIC)
 
 .PHONY: modelcheck-spot
@@ -178,7 +178,7 @@ modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 mi
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
 	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/tools/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
-	@$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics $(PARTS) $(PUBLIC)
+	@MC_MOST=60 $(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics $(PARTS) $(PUBLIC)
 
 .PHONY: modelcheck-race
 modelcheck-race: ## the same for the first 2,000 (5 minutes)

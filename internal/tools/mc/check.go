@@ -23,7 +23,7 @@ func Check(t testing.TB, cfg Config, body func(*M)) Result {
 	r := Explore(part, body)
 	cut := r.Failure == "" && !r.Complete && part != cfg
 	if cut && testing.Short() {
-		r = Explore(cfg.sample(), body)
+		r = Explore(cfg.sample(part.MaxSchedules), body)
 	}
 	switch {
 	case r.Failure != "":
@@ -52,7 +52,7 @@ func report(t testing.TB, r Result) {
 
 // shortSchedules is how many executions a body may have under -short to be
 // explored as always. Of larger bodies as many are drawn at random.
-const shortSchedules = 60
+const shortSchedules = 600
 
 func (cfg Config) shortened() Config {
 	if testing.Short() && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > shortSchedules) {
@@ -61,8 +61,8 @@ func (cfg Config) shortened() Config {
 	return cfg
 }
 
-func (cfg Config) sample() Config {
-	cfg.Mode, cfg.Runs = PCT, shortSchedules
+func (cfg Config) sample(runs int) Config {
+	cfg.Mode, cfg.Runs = PCT, runs
 	return cfg
 }
 

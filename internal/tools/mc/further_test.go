@@ -53,7 +53,11 @@ func TestShort(t *testing.T) {
 	if r := mc.Check(t, mc.Config{}, small); r.Schedules != 1 {
 		t.Errorf("a small body: %v", r)
 	}
-	if r := mc.Check(t, mc.Config{}, large); r.Schedules != 60 {
+	if r := mc.Check(t, mc.Config{}, large); r.Schedules != 600 {
 		t.Errorf("a large body: %v", r)
+	}
+	t.Setenv("MC_MOST", "50")
+	if r := mc.Check(t, mc.Config{}, large); r.Schedules != 50 {
+		t.Errorf("a large body, with MC_MOST: %v", r)
 	}
 }
