@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -541,6 +542,31 @@ func TestRefreshedBeforeItComesEvictsNobody(t *testing.T) {
 		m.Final(func() {
 			if evicted := c.Stats().Evicted; c.Len() != 2 || evicted != 0 {
 				m.Failf("%d entries, %d evicted", c.Len(), evicted)
+			}
+		})
+	})
+}
+
+// A value that comes when the bound has been lowered below its weight makes no other call evict anything.
+func TestTooHeavyByNowEvictsNobody(t *testing.T) {
+	mc.Check(t, twice.of("a bound of 10, two values of 5: Set of another one, of 50, which was weighed before ∥ Set of one of them"), func(m *mc.M) {
+		var c *oncecache.Cache[int, int]
+		c = oncecache.MustNew(oncecache.Config[int, int]{
+			MaxWeight: 100,
+			Weight:    func(_, v int) int64 { return int64(v) },
+			TTLFunc: func(_, v int) time.Duration {
+				if v == 50 {
+					c.SetMaxWeight(10)
+				}
+				return math.MaxInt64
+			},
+		})
+		c.Set(1, 5)
+		m.Go(func() { c.Set(2, 50) })
+		m.Go(func() { c.Set(3, 5) })
+		m.Final(func() {
+			if s := c.Stats(); c.Len() != 2 || s.Evicted != 1 || s.Weight != 10 {
+				m.Failf("%d values, %+v", c.Len(), s)
 			}
 		})
 	})
