@@ -567,9 +567,9 @@ func TestTripFuncsAreAskedAboutTheirWindow(t *testing.T) {
 // A TripFunc is asked about the stay in which the result has counted.
 func TestTripFuncsAreAskedAboutTheirStay(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Failure ∥ Reset, RecordFailure, RecordFailure"}, func(m *mc.M) {
-		var first uint64
+		var first int32
 		b := MustNew(Config{Policy: TripFunc(time.Minute, 0, func(c Counts) bool {
-			if mc.Goroutine() == first && c.Failures != 1 {
+			if int32(mc.Goroutine()) == mc.Get(&first) && c.Failures != 1 {
 				m.Failf("asked about %+v", c)
 			}
 			return false
@@ -577,7 +577,7 @@ func TestTripFuncsAreAskedAboutTheirStay(t *testing.T) {
 		plainly(b.core.set.Load().counters)
 		p, _ := b.Allow()
 		m.Go(func() {
-			first = mc.Goroutine()
+			mc.Set(&first, int32(mc.Goroutine()))
 			p.Failure()
 		})
 		m.Go(func() {
