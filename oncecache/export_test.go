@@ -230,8 +230,8 @@ func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	n := r.entries.Load(r.at(k)).state.Load().node
 	r.order.mu.Lock()
 	defer r.order.mu.Unlock()
-	n.life.renews = never
-	n.entry.mark.bits.Or(due)
+	n.life.renews = atOnce
+	r.order.check(r, n, r.now(), nil)
 }
 
 // Lifetimes returns how many places have to be looked at some time.

@@ -547,6 +547,26 @@ func TestRefreshedBeforeItComesEvictsNobody(t *testing.T) {
 	})
 }
 
+// A use counts at the moment when the timer makes the value due for renewal.
+func TestUseOfWhatIsMadeDueCounts(t *testing.T) {
+	mc.Check(t, twice.of("two entries at most, and there: Get of the older ∥ it is made due; then Set of a third"), func(m *mc.M) {
+		config := endless
+		config.MaxEntries, config.RenewAhead = 2, time.Hour
+		config.Renew = func(context.Context, int, int) (int, error) { return 1, nil }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		c.Set(2, 2)
+		m.Go(func() { c.Get(1) })
+		m.Go(func() { oncecache.MakeDue(c, 1) })
+		m.Final(func() {
+			c.Set(3, 3)
+			if _, ok := c.Get(1); !ok {
+				m.Failf("the value that was used has gone")
+			}
+		})
+	})
+}
+
 // A value that comes when the bound has been lowered below its weight makes no other call evict anything.
 func TestTooHeavyByNowEvictsNobody(t *testing.T) {
 	mc.Check(t, twice.of("a bound of 10, two values of 5: Set of another one, of 50, which was weighed before ∥ Set of one of them"), func(m *mc.M) {
