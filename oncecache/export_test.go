@@ -230,8 +230,12 @@ func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	n := r.entries.Load(r.at(k)).state.Load().node
 	r.order.mu.Lock()
 	defer r.order.mu.Unlock()
-	n.life.renews = atOnce
-	r.order.check(r, n, r.now(), nil)
+	if n.life.renews = atOnce; n.stage == there {
+		r.order.check(r, n, r.now(), nil)
+		return
+	}
+	n.life.renews = never
+	n.entry.mark.bits.Or(due)
 }
 
 // Lifetimes returns how many places have to be looked at some time.

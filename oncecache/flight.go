@@ -439,7 +439,7 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 		who = f.seal() // before the outcome is known, so that all their leases are in it
 	}
 	callers := who.callers()
-	if who.has(renewing) {
+	if who&renewing != 0 {
 		callers-- // the renewal itself
 	}
 	left.heard = callers > 0 && !who.has(abandoned|cacheClosed)
