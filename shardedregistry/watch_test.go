@@ -992,6 +992,13 @@ func TestTopicsAreAMap(t *testing.T) {
 
 // The tries stay flat, and few topics lie together, also where the hashes of keys are alike.
 func TestTopicsShape(t *testing.T) {
+	few := shardedregistry.NewTopicSet(nil)
+	for i := range 4 {
+		few, _ = few.With(i, shardedregistry.Keys(key(i)))
+	}
+	if depth, together := few.Depth(); depth != 0 || together != 4 {
+		t.Errorf("of four topics, %d lie together, and the depth is %d", together, depth)
+	}
 	for name, test := range map[string]struct {
 		hash            func(string) uint64
 		filter          func(i int) shardedregistry.Filter[string]
