@@ -858,6 +858,9 @@ func TestBoundIsLoweredWhileAValueComes(t *testing.T) {
 		"Set":         func(c *oncecache.Cache[string, int]) { c.Set("k", 50) },
 		"SetIfAbsent": func(c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 50) },
 		"GetOrCreate": func(c *oncecache.Cache[string, int]) { c.GetOrCreate("k", with(50)) },
+		"Acquire": func(c *oncecache.Cache[string, int]) {
+			c.Acquire(context.Background(), "k", func(context.Context, string) (int, error) { return 50, nil })
+		},
 		"Refresh": func(c *oncecache.Cache[string, int]) {
 			c.Set("k", 1)
 			c.Refresh(context.Background(), "k", anew(func(context.Context, string) (int, error) { return 50, nil }))
@@ -865,6 +868,7 @@ func TestBoundIsLoweredWhileAValueComes(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			config := sized(0, 100)
+			config.Close = func(string, int) error { return nil } // so that leases hold
 			lower := func() {}
 			config.TTLFunc = func(_ string, v int) time.Duration {
 				if v == 50 {

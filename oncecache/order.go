@@ -142,7 +142,8 @@ func (o *order[K, V]) unlist(n *node[K, V]) (hasExpired bool) {
 // tooMany takes out the nodes for which there is no room beside n, or n itself if it has become too heavy
 // since its value was weighed. The caller holds mu.
 func (o *order[K, V]) tooMany(n *node[K, V]) (out []*node[K, V]) {
-	if n != nil && n.weight > o.maxWeight && n.entry.mark.doom(n.leased, 0, 0) {
+	if n != nil && n.weight > o.maxWeight {
+		n.entry.mark.bits.Or(doomed) // also if it is leased, as if Delete came
 		o.remove(n)
 		return append(out, n)
 	}
