@@ -562,6 +562,32 @@ func TestManyRepeatsOfWhatIsLeftOut(t *testing.T) {
 	}
 }
 
+// A batch holds leases of its values until it returns if there is a Close function, but not with CloseBeforeCreate.
+func TestManyHoldsWhatIsClosed(t *testing.T) {
+	closes := func(int, int) error { return nil }
+	for name, tt := range map[string]struct {
+		config oncecache.Config[int, int]
+		stays  bool
+	}{
+		"values that nobody closes": {oncecache.Config[int, int]{MaxEntries: 1}, false},
+		"Close":                     {oncecache.Config[int, int]{MaxEntries: 1, Close: closes}, true},
+		"CloseBeforeCreate":         {oncecache.Config[int, int]{MaxEntries: 1, Close: closes, CloseBeforeCreate: true}, false},
+	} {
+		c := oncecache.MustNew(tt.config)
+		c.Set(1, 1)
+		var left map[int]int
+		got, err := c.GetOrCreateMany(t.Context(), []int{1, 2}, func(ctx context.Context, keys []int) (map[int]int, error) {
+			c.Set(3, 9)
+			left = maps.Collect(c.All())
+			return squares(ctx, keys)
+		})
+		wantMany(t, got, err, map[int]int{1: 1, 2: 4}, nil)
+		if _, stays := left[1]; stays != tt.stays {
+			t.Errorf("%s: %v", name, left)
+		}
+	}
+}
+
 // A batch uses the values that it holds until it returns.
 func TestIdleTimeoutBeginsWhenTheBatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
