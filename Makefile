@@ -235,9 +235,9 @@ fuzz: ## search for new inputs with all fuzz targets, FUZZTIME=30s each (16 minu
 stress: ## the stress tests STRESS=20 times over under the race detector, histories for HISTORIES=30s each, and 500 processes killed (two hours; says which round it is)
 	@for round in $$(seq $(STRESS)); do \
 		echo "== round $$round of $(STRESS)"; \
-		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
+		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4,8 -run 'Stress|Report' -count 1 $(STRESSED); \
 	done
-	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz/histories
+	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4,8 -run Histories -timeout 60m -v ./fuzz/histories
 	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
