@@ -352,6 +352,35 @@ func TestTransactRemembered(t *testing.T) {
 	}
 }
 
+// A loop is told of a key late, by the Put of a value that was deleted before the loop began, and looks at it
+// while a transaction is about to create it again: until that is decided, there is nothing to see.
+func TestTransactBesideALateNotification(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Put(b, 3), Watch ∥ Delete(b), Put(a, 7) and Put(b, 7) in a transaction"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(nil)()
+		var loop atomics.Pointer[shardedregistry.Watcher[string, int]]
+		var seen []news
+		m.Go(func() {
+			r.Put("b", 3)
+			if w := loop.Load(); w != nil {
+				seen = w.Drain()
+			}
+		})
+		m.Go(func() {
+			r.Delete("b")
+			w := shardedregistry.Subscribe(r)
+			loop.Store(&w)
+			r.Transact(puts(7, "a", "b"))
+		})
+		m.Final(func() {
+			w := loop.Load()
+			notified(m, r, append(seen, w.Drain()...), false)
+			w.Leave()
+			clean(m, r)
+		})
+	})
+}
+
 // A transaction creates a key over a dead cell that a loop has yet to look at, while Clear
 // deletes: its versions go on from those of the dead one.
 func TestTransactOverADeletionBesideClear(t *testing.T) {
