@@ -219,6 +219,29 @@ func TestPanicOfARenewalWhoseValueExpires(t *testing.T) {
 	})
 }
 
+// OnCreate is told of functions that were called: of none if a Refresh finds the old value gone before it calls its own.
+func TestRefreshOfWhatGoesIsNotRecorded(t *testing.T) {
+	mc.Check(t, twice.of("Refresh ∥ Delete, with OnCreate"), func(m *mc.M) {
+		called, told := 0, 0
+		config := oncecache.Config[int, int]{Close: func(int, int) error { return nil }}
+		config.OnCreate = func(int, time.Duration, error) { told++ }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		m.Go(func() {
+			v, err := c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { called++; return 2, nil }))
+			if v != 2 || err != nil {
+				m.Failf("%d, %v", v, err)
+			}
+		})
+		m.Go(func() { c.Delete(1) })
+		m.Final(func() {
+			if told != called {
+				m.Failf("OnCreate is told of %d of %d functions", told, called)
+			}
+		})
+	})
+}
+
 // What a renewal makes after its time is nobody's, whoever makes another value
 // meanwhile.
 func TestRefreshTooLate(t *testing.T) {
