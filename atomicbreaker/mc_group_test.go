@@ -289,6 +289,21 @@ func TestSettingsOfAKeyAreOfOneUpdate(t *testing.T) {
 	}
 }
 
+// Each wrong answer of PerKey counts.
+func TestWrongSettingsAreCounted(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "settingsOf ∥ settingsOf, both wrong"}, func(m *mc.M) {
+		g := MustNewGroup(GroupConfig[string]{PerKey: func(string) Config { return Config{Probes: -1} }})
+		for range 2 {
+			m.Go(func() { g.current().settingsOf(k) })
+		}
+		m.Final(func() {
+			if n := g.Stats().WrongSettings; n != 2 {
+				m.Failf("%d are wrong, and not 2", n)
+			}
+		})
+	})
+}
+
 // Of two Updates at once, the later one decides for the keys in the group too.
 func TestKeysFollowTheLastUpdate(t *testing.T) {
 	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Update ∥ Update"}, func(m *mc.M) {
