@@ -230,14 +230,13 @@ func (r *root[K, V]) drop(e *entry[K, V]) {
 
 // caller is one call that wants the outcome of an entry.
 type caller struct {
-	ctx     context.Context // nil: it cannot end
-	counts  participants    // oneCaller or callerAndLease
-	joined  *flight         // the flight in which it is counted
-	heir    bool            // it has joined after all others had left
-	created bool            // GetOrCreateMany only: it has called the function
-	gone    bool            // it only gives up what it is counted in
-	part    *flight         // the creation whose function makes the call; nil: none is known
-	known   *flight         // the one that part is known to wait for
+	ctx    context.Context // nil: it cannot end
+	counts participants    // oneCaller or callerAndLease
+	joined *flight         // the flight in which it is counted
+	heir   bool            // it has joined after all others had left
+	gone   bool            // it only gives up what it is counted in
+	part   *flight         // the creation whose function makes the call; nil: none is known
+	known  *flight         // the one that part is known to wait for
 }
 
 // outcome returns the outcome of e for a caller, and waits for it if need be: an entry with a value, and the
@@ -260,7 +259,7 @@ func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], he
 			}
 		case s.end.to != nil:
 			if s.flight == nil {
-				who.joined, who.created = nil, false // the value is of another origin
+				who.joined = nil // the value is of another origin
 			}
 			e = s.end.to
 		case s.closing():

@@ -155,12 +155,10 @@ func (m *many[K, V]) round(keys []K) (again []K) {
 		e, who, mine := r.current(e), callerOf(m.ctx, m.counts), false
 		if e == nil {
 			if e, mine = m.enter(b, table.Hashed[K]{Hash: hash, Key: k}); mine {
-				who.joined, who.created = e.state.Load().flight, true
+				who.joined = e.state.Load().flight
 			}
-		} else {
-			if r.lookups != nil {
-				r.countJoined(e)
-			}
+		} else if r.lookups != nil {
+			r.countJoined(e)
 		}
 		if s := e.state.Load(); !mine && s.creating() {
 			s.flight.include(&who)
@@ -423,13 +421,10 @@ func (m *many[K, V]) gather(b *batch[K, V]) (again []K) {
 func (m *many[K, V]) release() {
 	for i := range m.awaits {
 		w := &m.awaits[i]
-		if !w.who.created {
-			if w.who.joined == nil || w.who.joined.leave(w.who.counts) {
-				continue
-			}
-			w.who.ctx = nil // the flight has finished: its outcome is a few steps away
+		if w.who.joined == nil || w.who.joined.leave(w.who.counts) {
+			continue
 		}
-		w.who.gone = true
+		w.who.ctx, w.who.gone = nil, true // the flight has finished: its outcome is a few steps away
 		if last, held, err := m.root.outcome(w.entry, &w.who); err == nil && held != nil {
 			m.held = append(m.held, holding[K, V]{last, held})
 		}
