@@ -136,6 +136,7 @@ func TestByHand(t *testing.T) {
 		"HalfOpen twice":            {before: tripped, threads: orders{{halves, ask(0), ends(0, Success)}, {halves, ask(2)}}},
 		"HalfOpen and a probe":      {before: append(tripped[:3:3], waits), threads: orders{{halves}, {ask(2), ends(2, Failure)}}},
 		"HalfOpen and an old probe": {before: two, threads: orders{{halves}, {halves, ask(2), forces, halves, ends(2, Success)}}},
+		"a probe and an old one":    {before: append(tripped[:3:3], waits), threads: orders{{ask(0)}, {ask(2), forces, halves, ends(2, Success)}}},
 		"HalfOpen and ForceOpen":    {before: forced, threads: orders{{halves, ask(2)}, {forces}}},
 		"ForceOpen twice":           {before: two, threads: orders{{forces}, {forces, ends(0, Success)}}},
 		"Disable twice":             {before: two, threads: orders{{disables}, {disables, ends(0, Success)}}},
