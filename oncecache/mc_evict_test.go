@@ -592,6 +592,35 @@ func TestTooHeavyByNowEvictsNobody(t *testing.T) {
 	})
 }
 
+// A Refresh that finds that its value has left the order, because it has become too heavy, does what is left of the
+// removal, and does not call its function until another has.
+func TestTooHeavyByNowIsRefreshed(t *testing.T) {
+	mc.Check(t, twice.of("Set of a value of 50, after whose weighing the bound becomes 10 ∥ Refresh, not modified"), func(m *mc.M) {
+		var c *oncecache.Cache[int, int]
+		c = oncecache.MustNew(oncecache.Config[int, int]{
+			MaxWeight: 100,
+			Weight:    func(int, int) int64 { return 50 },
+			TTLFunc: func(int, int) time.Duration {
+				c.SetMaxWeight(10)
+				return math.MaxInt64
+			},
+		})
+		m.Go(func() { c.Set(1, 1) })
+		m.Go(func() {
+			calls := 0
+			c.Refresh(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
+				if calls++; calls > 2 {
+					m.Failf("%d calls", calls)
+				}
+				if exists {
+					return 0, oncecache.ErrNotModified
+				}
+				return 0, errRefused
+			})
+		})
+	})
+}
+
 // Nor does it do so where another call is faster.
 func TestOvertakenRefreshEvictsNobody(t *testing.T) {
 	for name, goes := range map[string]func(c *oncecache.Cache[int, int]){
