@@ -922,6 +922,7 @@ func TestProtocolsOfWeights(t *testing.T) {
 		{"Refresh(1, 4) ∥ Set(2, 5)", twice, threads{refresh(1, 4), set(2, 5)}},
 		{"heavy Set(1, 7) ∥ GetOrCreate(1, 2)", everything, threads{set(1, 7), create(1, 2)}},
 		{"heavy Set(1, 7) ∥ Delete(1) ∥ GetOrCreate(1, 2)", twice, threads{set(1, 7), deletes, create(1, 2)}},
+		{"heavy Set(2, 7) ∥ GetOrCreate(2, 2)", everything, threads{set(2, 7), create(2, 2)}},
 		{"heavy GetOrCreate(2, 7) ∥ GetOrCreate(2, 5)", everything, threads{create(2, 7), create(2, 5)}},
 		{"heavy GetOrCreate(2, 7) ∥ Set(2, 5)", everything, threads{create(2, 7), set(2, 5)}},
 		{"heavy GetOrCreate(2, 7) ∥ Acquire(2, 5)", everything, threads{create(2, 7), func(b *bureau) { b.hold(2, 5, false) }}},
