@@ -374,6 +374,31 @@ func TestTheVeryValueEndsNoLaterRefresh(t *testing.T) {
 	})
 }
 
+// A Refresh that has met one that a value ended takes no later one off the value: of those, one function runs at a time.
+func TestRefreshEndsNoLaterOne(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "Close: Refresh, whose function sets the very value, then Refresh ∥ Refresh"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		var running atomics.Int32
+		alone := func(context.Context, int, int, bool) (int, error) {
+			if running.Add(1) != 1 {
+				m.Failf("two functions run")
+			}
+			running.Add(-1)
+			return 0, oncecache.ErrNotModified
+		}
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				c.Set(1, 1)
+				return 0, errRefused
+			})
+			c.Refresh(context.Background(), 1, alone)
+		})
+		m.Go(func() { c.Refresh(context.Background(), 1, alone) })
+	})
+}
+
 // Who has seen what a Refresh has made, and refreshes, gets what a function makes that began
 // after that, whether the value is another one or the function has found nothing modified.
 func TestRefreshJoinsNothingThatHasEnded(t *testing.T) {
