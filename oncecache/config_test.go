@@ -93,6 +93,13 @@ func TestExtremeSettings(t *testing.T) {
 					t.Errorf("slow: %d, %v", v, err)
 				}
 				c.Delete("slow")
+				_, err = c.GetOrCreateMany(t.Context(), []string{"many"}, func(context.Context, []string) (map[string]int, error) {
+					time.Sleep(time.Second)
+					return nil, nil
+				})
+				if short := tt.CreateTimeout == 1; short != errors.Is(err, oncecache.ErrCreateTimeout) {
+					t.Errorf("many, slow: %v", err)
+				}
 				if tt.keeps == 1 && tt.later == 1 {
 					c.Set("9", 9) // slow has made it go
 				}

@@ -152,15 +152,16 @@ func (m *many[K, V]) round(keys []K) (again []K) {
 			b = m.newBatch(len(keys) - i)
 			waiting = make(map[K]bool, len(keys)-i)
 		}
-		e, who, mine := r.current(e), callerOf(m.ctx, m.counts), false
+		e, who := r.current(e), callerOf(m.ctx, m.counts)
 		if e == nil {
+			var mine bool
 			if e, mine = m.enter(b, table.Hashed[K]{Hash: hash, Key: k}); mine {
 				who.joined = e.state.Load().flight
 			}
 		} else if r.lookups != nil {
 			r.countJoined(e)
 		}
-		if s := e.state.Load(); !mine && s.creating() {
+		if s := e.state.Load(); s.creating() {
 			s.flight.include(&who)
 		}
 		waiting[k] = true
@@ -424,7 +425,7 @@ func (m *many[K, V]) release() {
 		if w.who.joined == nil || w.who.joined.leave(w.who.counts) {
 			continue
 		}
-		w.who.ctx, w.who.gone = nil, true // the flight has finished: its outcome is a few steps away
+		w.who.gone = true // the flight has finished: its outcome is a few steps away
 		if last, held, err := m.root.outcome(w.entry, &w.who); err == nil && held != nil {
 			m.held = append(m.held, holding[K, V]{last, held})
 		}

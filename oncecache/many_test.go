@@ -343,7 +343,7 @@ func TestPanicsOfManyAreToldOnce(t *testing.T) {
 	})
 }
 
-// Keys that cannot be compared are a mistake of the caller, as elsewhere.
+// Keys that cannot be compared are a mistake of the caller, as elsewhere. Nothing has begun then.
 func TestManyUncomparable(t *testing.T) {
 	var c oncecache.Cache[any, int]
 	p := panicOf(func() {
@@ -351,6 +351,9 @@ func TestManyUncomparable(t *testing.T) {
 	})
 	if s, ok := p.(string); !ok || !strings.HasPrefix(s, "oncecache: ") {
 		t.Error(p)
+	}
+	for f := range c.InFlight() {
+		t.Errorf("in flight: %+v", f)
 	}
 }
 
