@@ -203,6 +203,27 @@ func TestWaitForTheTurnEnds(t *testing.T) {
 	}
 }
 
+// A Set of what is too heavy leaves the key taken while a value that was there before is in use.
+func TestHeavySetFreesNoKey(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[string, int]{
+		CloseBeforeCreate: true, Close: func(string, int) error { return nil },
+		MaxWeight: 10, Weight: func(_ string, v int) int64 { return int64(v) },
+	})
+	l, err := c.Acquire(t.Context(), "k", makes(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Delete("k")
+	c.Set("k", 11)
+	if n := oncecache.Claims(c); n != 1 {
+		t.Errorf("%d keys are taken", n)
+	}
+	l.Release()
+	if n := oncecache.Claims(c); n != 0 {
+		t.Errorf("%d keys are taken after the last lease", n)
+	}
+}
+
 // A creation waits for its turn no longer than CreateTimeout, whatever comes and goes meanwhile.
 func TestWaitForTheTurnIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

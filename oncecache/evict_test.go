@@ -1205,6 +1205,23 @@ func TestHeavySet(t *testing.T) {
 	})
 }
 
+// What a Refresh makes and has expired already goes, and takes no room from others.
+func TestRefreshedValueThatHasExpiredEvictsNothing(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[string, int]{
+		MaxWeight: 10, Weight: func(_ string, v int) int64 { return int64(v) },
+		TTLFunc: func(_ string, v int) time.Duration { return time.Duration(9-v) * time.Hour },
+	})
+	c.Set("a", 3)
+	c.Set("b", 3)
+	if v, err := c.Refresh(t.Context(), "b", anew(makes(9))); v != 9 || err != nil {
+		t.Error(v, err)
+	}
+	wantGet(t, c, "a", 3)
+	if s := c.Stats(); c.Len() != 1 || s.Weight != 3 || s.Evicted != 0 || s.Expired != 1 {
+		t.Errorf("%d values, %+v", c.Len(), s)
+	}
+}
+
 // Without a Close function, what is too heavy is dropped, also the very value that was there.
 func TestHeavySetWithoutClose(t *testing.T) {
 	calls := 0

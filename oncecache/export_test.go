@@ -218,7 +218,7 @@ func StartRefresh[K comparable, V any](c *Cache[K, V], k K) (timeOut func()) {
 	r := c.shared()
 	e, _ := r.find(k)
 	n, _ := r.newFlight(context.Background(), &entry[K, V]{key: k}, oneCaller)
-	if _, mine := r.beginRefresh(n, r.at(k), e); !mine {
+	if !r.beginRefresh(n, r.at(k), e) {
 		panic("oncecache: another call refreshes it, or it has gone")
 	}
 	return func() { r.timeOut(n.entry, n.state, e) }

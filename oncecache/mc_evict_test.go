@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"testing"
@@ -651,6 +652,55 @@ func TestOvertakenRefreshEvictsNobody(t *testing.T) {
 	}
 }
 
+// A value that a Refresh replaces before it has come to the order makes no other leave.
+func TestReplacedBeforeItComesEvictsNobody(t *testing.T) {
+	mc.Check(t, twice.of("one entry, MaxEntries is 2: GetOrCreate of another ∥ Refresh of that"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+		c.Set(2, 2)
+		m.Go(func() { c.GetOrCreate(1, func() (int, error) { return 1, nil }) })
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return 10, nil }))
+		})
+		m.Final(func() {
+			if n := c.Len(); n != 2 {
+				m.Failf("%d values are left: %v", n, maps.Collect(c.All()))
+			}
+		})
+	})
+}
+
+// What a Refresh makes of a value that is being evicted leaves with that, or makes one other leave: not both.
+func TestRefreshOfWhatLeavesEvictsOne(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "MaxEntries is 2: Refresh, whose old value is about to be evicted when it ends ∥ Refresh, which fails"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		var c *oncecache.Cache[int, int]
+		var finish func()
+		c = oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, TTLFunc: func(_, v int) time.Duration {
+			if v == 10 && finish == nil {
+				finish = oncecache.StartEviction(c, 1)
+				c.Set(3, 3)
+			}
+			return math.MaxInt64
+		}})
+		c.Set(1, 1)
+		c.Set(2, 2)
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return 10, nil }))
+		})
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, anew(func(context.Context, int) (int, error) { return 0, errRefused }))
+		})
+		m.Final(func() {
+			if finish != nil {
+				finish()
+				if n := c.Len(); n != 2 {
+					m.Failf("%d values are left: %v", n, maps.Collect(c.All()))
+				}
+			}
+		})
+	})
+}
+
 // A Refresh that fails leaves nothing, also if its value expires at the same moment, and the Refresh
 // would become the creation of the key.
 func TestRefreshFailsWhileItsValueExpires(t *testing.T) {
@@ -845,6 +895,13 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 			e.m.Failf("SetIfAbsent returns %d, which came with an error", v)
 		}
 	}
+	found := func(e *estate) {
+		if v, ok := e.c.SetIfAbsent(1, 5); ok != (v == 5) || !ok && v != 6 {
+			e.m.Failf("SetIfAbsent returns %d, %t", v, ok)
+		} else {
+			e.made[5] = ok
+		}
+	}
 	fresh := func(*estate) { calls = 0 }
 	kept := func(e *estate) {
 		if calls != 1 {
@@ -869,6 +926,7 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 		}, []func(*estate){fail, func(e *estate) { oncecache.Sweep(e.c) }}, kept},
 		{"SetIfAbsent", keeps, nil, []func(*estate){fail, absent}, nil},
 		{"SetIfAbsent, Set", keeps, failed, []func(*estate){absent, func(e *estate) { e.set(1, 6) }}, nil},
+		{"SetIfAbsent of an absent key, Set", keeps, nil, []func(*estate){found, func(e *estate) { e.set(1, 6) }}, nil},
 		{"SetIfAbsent twice", keeps, failed, []func(*estate){
 			func(e *estate) { e.made[5] = stored(e.c.SetIfAbsent(1, 5)) },
 			func(e *estate) { e.made[6] = stored(e.c.SetIfAbsent(1, 6)) },

@@ -399,6 +399,33 @@ func TestRefreshEndsNoLaterOne(t *testing.T) {
 	})
 }
 
+// Who has got the value with which Set ended a Refresh, and refreshes again, joins nothing that has ended.
+func TestRefreshJoinsNothingThatAValueEnded(t *testing.T) {
+	mc.Check(t, twice.of("Close: Refresh, whose function sets the very value ∥ Refresh, and another if it has joined that"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				c.Set(1, 1)
+				return 0, errRefused
+			})
+		})
+		m.Go(func() {
+			called := false
+			create := func(context.Context, int, int, bool) (int, error) {
+				called = true
+				return 0, oncecache.ErrNotModified
+			}
+			if c.Refresh(context.Background(), 1, create); called {
+				return
+			}
+			if c.Refresh(context.Background(), 1, create); !called {
+				m.Failf("no function has run for the second Refresh")
+			}
+		})
+	})
+}
+
 // Who has seen what a Refresh has made, and refreshes, gets what a function makes that began
 // after that, whether the value is another one or the function has found nothing modified.
 func TestRefreshJoinsNothingThatHasEnded(t *testing.T) {

@@ -74,7 +74,6 @@ func (o *order[K, V]) add(r *root[K, V], n *node[K, V]) {
 	switch {
 	case n.stage != coming: // it has left already
 	case n.entry.mark.isExpired():
-		n.stage = left
 		out = append(out, n)
 	default:
 		o.insert(r, n, o.newest)
@@ -319,7 +318,7 @@ func (r *root[K, V]) evict(e *entry[K, V]) (free *entry[K, V]) {
 // handOver puts n, which a Refresh is making to replace e, in the place of e.
 func (r *root[K, V]) handOver(e, n *entry[K, V]) bool {
 	s := n.state.Load()
-	if !s.creating() && !s.ready() || !r.entries.CompareAndSwap(r.at(e.key), e, n) {
+	if !r.entries.CompareAndSwap(r.at(e.key), e, n) {
 		return false
 	}
 	if s.creating() {

@@ -67,8 +67,7 @@ func (r *root[K, V]) refresh(ctx context.Context, at table.Hashed[K], e *entry[K
 		if who.ctx == nil {
 			n.state.flight.by = goid.Token()
 		}
-		var mine bool
-		if made, mine = r.beginRefresh(n, at, e); mine {
+		if r.beginRefresh(n, at, e) {
 			last, _, err = n.start(&who, n.refreshed(own, create))
 			return last, err
 		}
@@ -87,17 +86,16 @@ func (r *root[K, V]) refresh(ctx context.Context, at table.Hashed[K], e *entry[K
 	return last, err
 }
 
-// beginRefresh makes n, which others have not seen, the creation that is to replace e. If another Refresh
-// has come first, it returns what that makes. It returns nil, after n has ended in an error, if e is about
-// to lose the key or the cache is closed.
+// beginRefresh makes n, which others have not seen, the creation that is to replace e. It fails if another
+// Refresh has come first, e has lost the key, or the cache is closed.
 //
 // It publishes the creation in the state of e, and then looks whether e is still the key's. A call that
 // takes e out of the table looks into its state afterwards. So one of them ends the creation.
-func (r *root[K, V]) beginRefresh(n *creation[K, V], at table.Hashed[K], e *entry[K, V]) (made *entry[K, V], mine bool) {
+func (r *root[K, V]) beginRefresh(n *creation[K, V], at table.Hashed[K], e *entry[K, V]) bool {
 	f := n.state.flight
 	var ok bool
 	if f.claim, ok = r.claimFor(e); !ok {
-		return nil, false
+		return false
 	}
 	n.old = e
 	n.entry.state.Store(n.state)
@@ -106,11 +104,11 @@ func (r *root[K, V]) beginRefresh(n *creation[K, V], at table.Hashed[K], e *entr
 	closed := r.accounting.begin(oneCreating | onePending)
 	for {
 		s := e.state.Load()
-		if made = s.making(); made != nil {
+		if s.making() != nil {
 			r.land(f)
 			r.unclaim(f.claim, at.Key)
 			r.accounting.finish(oneCreating | onePending)
-			return made, false
+			return false
 		}
 		if e.state.CompareAndSwap(s, s.with(n.entry)) {
 			break
@@ -119,12 +117,12 @@ func (r *root[K, V]) beginRefresh(n *creation[K, V], at table.Hashed[K], e *entr
 	switch {
 	case closed:
 		n.settle(&result{err: ErrClosed})
-	case r.entries.Load(at) != e || e.mark.isOver():
+	case r.entries.Load(at) != e:
 		n.settle(&result{err: errAgain})
 	default:
-		return n.entry, true
+		return true
 	}
-	return nil, false
+	return false
 }
 
 // with returns the state of an entry that has a value, in state s, with another next.
@@ -208,7 +206,7 @@ func (r *root[K, V]) endRefresh(s *state[K, V], to *entry[K, V]) {
 	if n == nil {
 		return
 	}
-	ready := false
+	var ready bool
 	if to != nil {
 		ready = r.overtake(n, to)
 	} else {
@@ -238,7 +236,7 @@ func (r *root[K, V]) renew(e *entry[K, V]) {
 	n, own := r.newFlight(context.Background(), &entry[K, V]{key: e.key}, oneCaller|renewing)
 	n.state.flight.function.alone.Store(int64(goid.Token()))
 	n.thrown = new(PanicError)
-	if _, mine := r.beginRefresh(n, r.at(e.key), e); mine {
+	if r.beginRefresh(n, r.at(e.key), e) {
 		r.accounting.renewals.Add(1)
 		n.run(n.refreshed(own, r.renewal()))
 	}

@@ -188,6 +188,18 @@ func TestRefreshIsCalledOff(t *testing.T) {
 	}
 }
 
+// A Refresh whose context has ended calls nothing.
+func TestRefreshAfterTheEnd(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	c.Set("k", 1)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if v, err := c.Refresh(ctx, "k", anew(notAsked)); v != 0 || err != context.Canceled {
+		t.Error(v, err)
+	}
+	wantGet(t, &c, "k", 1)
+}
+
 // Panics and cycles of Refresh are those of GetOrCreateContext.
 func TestRefreshFails(t *testing.T) {
 	var c oncecache.Cache[string, int]
