@@ -135,8 +135,9 @@ type Config[K comparable, V any] struct {
 
 	// OnCreate, if set, is called once for each create function that has ended, and for each key of
 	// a batch. It gets the time from the beginning of the creation to the end of the function, and
-	// the error: a [*PanicError] or [ErrGoexit] if the function did not return. It runs on the
-	// goroutine of the function, after others have their result. Cache.Close returns its panics.
+	// the error: a [*PanicError] or [ErrGoexit] if the function did not return, and nil if the old
+	// value of a Refresh stays. It runs on the goroutine of the function, after others have their
+	// result. Cache.Close returns its panics.
 	OnCreate func(K, time.Duration, error)
 
 	// OnLeak is called for a lease that became unreachable before it was released, with the stack

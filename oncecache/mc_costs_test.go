@@ -95,6 +95,13 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "SetIfAbsent of a present key", of(func(c *cache) { c.SetIfAbsent(key, 8) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "CompareAndDelete of another value", of(func(c *cache) { oncecache.CompareAndDelete(c, key, 8) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Delete of an absent key", of(func(c *cache) { c.Delete("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
+	mc.CheckCost(t, "Delete of a key whose last value is in use, with CloseBeforeCreate", func() func(int) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CloseBeforeCreate: true, Close: func(string, int) error { return nil }})
+		c.Set(key, 7)
+		_, _ = c.Acquire(ctx, key, refuse)
+		c.Delete(key)
+		return func(int) { c.Delete(key) }
+	}, mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Set, and Delete", eachKey(func(c *cache, k string) { c.Set(k, 7); c.Delete(k) }), mc.Cost{Loads: 7, Stores: 1, TableReads: 1, TableWrites: 2}, 2)
 	mc.CheckCost(t, "All of one key", of(func(c *cache) {
 		for range c.All() {

@@ -317,11 +317,10 @@ func (r *root[K, V]) evict(e *entry[K, V]) (free *entry[K, V]) {
 
 // handOver puts n, which a Refresh is making to replace e, in the place of e.
 func (r *root[K, V]) handOver(e, n *entry[K, V]) bool {
-	s := n.state.Load()
 	if !r.entries.CompareAndSwap(r.at(e.key), e, n) {
 		return false
 	}
-	if s.creating() {
+	if s := n.state.Load(); s.creating() { // or whoever has ended it has landed it
 		r.land(s.flight)
 	}
 	return true

@@ -105,7 +105,7 @@ func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *ent
 			}
 		}
 		switch {
-		case heavy && (e == nil || e.state.Load().closing()):
+		case heavy && e == nil:
 			return nil, false
 		case heavy && r.vacate(e): // LP(Set): too heavy
 			return e, false

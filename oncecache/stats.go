@@ -137,10 +137,9 @@ func (r *root[K, V]) countLookup(e *entry[K, V]) {
 	}
 }
 
-// countJoined counts a caller that is about to wait for e, if that is being created, unless the cache
-// is closed: then e ends before its function is called.
+// countJoined counts a caller that is about to wait for e, if that is being created.
 func (r *root[K, V]) countJoined(e *entry[K, V]) {
-	if e.state.Load().creating() && !tally(r.accounting.work.Load()).closed() {
+	if e.state.Load().creating() {
 		r.lookups[atomics.Stripe(len(r.lookups))].joined.Add(1)
 	}
 }

@@ -420,6 +420,25 @@ func TestOnCreate(t *testing.T) {
 	}
 }
 
+// An old value that stays is no error.
+func TestOnCreateNotModified(t *testing.T) {
+	for name, create := range map[string]func() (int, error){"ErrNotModified": func() (int, error) { return 0, oncecache.ErrNotModified }, "the very value": with(7)} {
+		told := 0
+		c := oncecache.MustNew(oncecache.Config[string, int]{
+			Close: func(string, int) error { return nil },
+			OnCreate: func(_ string, _ time.Duration, err error) {
+				if told++; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			},
+		})
+		c.Set("k", 7)
+		if v, err := c.Refresh(context.Background(), "k", anew(func(context.Context, string) (int, error) { return create() })); v != 7 || err != nil || told != 1 {
+			t.Errorf("%s: %d, %v; told of %d", name, v, err, told)
+		}
+	}
+}
+
 // A batch is told by key. A listener that panics or exits keeps nobody from a result, and
 // nothing from being told.
 func TestOnCreateEndings(t *testing.T) {
