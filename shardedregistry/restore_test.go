@@ -227,6 +227,9 @@ func TestStressSnapshotLast(t *testing.T) {
 
 // The highest version may be that before which others begin.
 func TestRestoreAboveTheHighest(t *testing.T) {
+	if n := shardedregistry.MaxRestored; n != 1_152_921_504_606_846_975 { // others have saved entries below it
+		t.Errorf("the highest version has changed to %d", n)
+	}
 	r, err := shardedregistry.Restore(config{}, shardedregistry.MaxRestored, func(func(entry) bool) {})
 	if err != nil {
 		t.Fatal(err)
