@@ -576,3 +576,24 @@ func TestUpdateMakesNoCallSlow(t *testing.T) {
 		})
 	}
 }
+
+// Without a ProbeTimeout, a probe that is lost keeps its slot for OpenTimeout, and for ten seconds at least.
+func TestProbeTimeoutByDefault(t *testing.T) {
+	for open, want := range map[time.Duration]time.Duration{time.Second: 10 * time.Second, time.Minute: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			b := ab.MustNew(ab.Config{Policy: ab.Consecutive(1), OpenTimeout: open})
+			b.RecordFailure()
+			admitted := func() bool { _, err := b.Allow(); return err == nil }
+			for !admitted() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			lost := time.Now()
+			for !admitted() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if took := time.Since(lost); took < want || took > want+200*time.Millisecond {
+				t.Errorf("with an OpenTimeout of %v, the slot is free after %v, want %v", open, took, want)
+			}
+		})
+	}
+}
