@@ -344,3 +344,23 @@ func TestProtocolsOfUsesNoted(t *testing.T) {
 		})
 	}
 }
+
+// A use that begins a renewal does not undo the expiry of the value.
+func TestUseThatRenewsLeavesWhatHasExpired(t *testing.T) {
+	mc.Check(t, twice.of("it is due, Get ∥ it expires"), func(m *mc.M) {
+		config := endless
+		config.RenewAhead = time.Hour
+		config.Renew = func(context.Context, int, int) (int, error) { return 0, errRefused }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		oncecache.MakeDue(c, 1)
+		start := oncecache.ExpiryOf(c, 1)
+		m.Go(func() { c.Get(1) })
+		m.Go(func() { start()() })
+		m.Final(func() {
+			if s := c.Stats(); s.Expired != 1 || s.Evicted != 0 || c.Len() != 0 {
+				m.Failf("%d expired, %d evicted, %d are left", s.Expired, s.Evicted, c.Len())
+			}
+		})
+	})
+}
