@@ -314,6 +314,22 @@ func TestInfoBesideARefreshThatFails(t *testing.T) {
 	})
 }
 
+// Info knows of a value, and when it came, while that is set again.
+func TestInfoBesideTheVeryValue(t *testing.T) {
+	mc.Check(t, twice.of("Close: Info ∥ Set of the very value"), func(m *mc.M) {
+		config := endless
+		config.Close = func(int, int) error { return nil }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		m.Go(func() {
+			if i, ok := c.Info(1); !ok || i.Created.IsZero() {
+				m.Failf("%+v, %t", i, ok)
+			}
+		})
+		m.Go(func() { c.Set(1, 1) })
+	})
+}
+
 // Who puts another value in the place of a key's, and refreshes that, gets what a function makes
 // which began after that: a Refresh of the value before, which is late, ends no Refresh of this
 // one, and the new value stays.
