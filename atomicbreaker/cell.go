@@ -130,7 +130,7 @@ func (c *cell[K]) retire(w word) (dead bool) {
 			left = g.departures.add(hash)
 		}
 		if c.since.Load() < g.departures.void.Load() {
-			left = longGone
+			left = 0 // all keys have departed since, by addAll
 		}
 		c.since.Store(left)
 		return nil

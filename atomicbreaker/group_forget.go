@@ -127,9 +127,6 @@ type departures struct {
 	recent atomics.Pointer[[keptDepartures]atomics.Uint64]
 }
 
-// longGone is a number of departures after which every key has departed.
-const longGone = 1 << 63
-
 // keptDepartures is how many departures a permit for an absent key stays good for. A
 // call would have to last while thousands of keys recover for its failure to be dropped.
 const keptDepartures = 1 << 12
