@@ -988,3 +988,38 @@ func TestCloseBeforeCreateFindsOwnKeyBesideOthers(t *testing.T) {
 	close(release)
 	<-over
 }
+
+// A function whose creation Set has ended keeps nobody waiting but a caller that runs it itself: that cannot go on
+// before the function has returned.
+func TestCyclesOfWhatSetHasEnded(t *testing.T) {
+	for name, runsItself := range map[string]bool{"runs it itself": true, "waits": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			var inner error
+			_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+				if runsItself {
+					ctx = context.WithoutCancel(ctx)
+				}
+				return c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) {
+					c.Set("b", 5)
+					asked := make(chan struct{})
+					go func() { // a call of a's own goroutine is recognized without a graph
+						defer close(asked)
+						_, inner = c.GetOrCreateContext(context.WithoutCancel(ctx), "a", notAsked)
+					}()
+					<-asked
+					return 6, nil
+				})
+			})
+			synctest.Wait()
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if runsItself {
+				wantCycle(t, inner, "b", "a", "b")
+			} else if inner != nil {
+				t.Errorf("%s: %v", name, inner)
+			}
+		})
+	}
+}

@@ -1145,3 +1145,43 @@ func TestProtocolsOfCounts(t *testing.T) {
 		})
 	}, joins(0), joins(1)}, counts("callers that have joined", func(s oncecache.Stats) uint64 { return s.Joined })}.run(t)
 }
+
+// Callers of a Refresh whose old value Clear has taken look again when that is not modified. If the cache
+// is closed by then, no function is called: who meets another that has looked before has not joined it.
+func TestNobodyJoinsAfterClose(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "RecordStats: Refresh ∥ Refresh, which modifies nothing ∥ Clear, Close meanwhile"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{RecordStats: true})
+		c.Set(1, 1)
+		began, ends := atomics.MakeEvent(), atomics.MakeEvent()
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) {
+				began.Fire()
+				ends.Wait()
+				return 0, oncecache.ErrNotModified
+			})
+		})
+		stays, _ := atomics.WithCancel(context.Background())
+		other := &watched{Context: stays, waits: atomics.MakeEvent()}
+		m.Go(func() {
+			began.Wait()
+			_, err := c.Refresh(other, 1, func(context.Context, int, int, bool) (int, error) {
+				m.Failf("a second creation")
+				return 0, nil
+			})
+			if err != oncecache.ErrClosed {
+				m.Failf("Refresh returns %v", err)
+			}
+		})
+		m.Go(func() {
+			other.waits.Wait()
+			c.Clear()
+			closeAtOnce(m, c)
+			ends.Fire()
+		})
+		m.Final(func() {
+			if n := c.Stats().Joined; n != 0 {
+				m.Failf("%d have joined", n)
+			}
+		})
+	})
+}

@@ -137,9 +137,10 @@ func (r *root[K, V]) countLookup(e *entry[K, V]) {
 	}
 }
 
-// countJoined counts a caller that is about to wait for e, if that is being created.
+// countJoined counts a caller that is about to wait for e, if that is being created, unless the cache
+// is closed: then e ends before its function is called.
 func (r *root[K, V]) countJoined(e *entry[K, V]) {
-	if e.state.Load().creating() {
+	if e.state.Load().creating() && !tally(r.accounting.work.Load()).closed() {
 		r.lookups[atomics.Stripe(len(r.lookups))].joined.Add(1)
 	}
 }
