@@ -564,6 +564,7 @@ func TestManyOfConfigLosesNothing(t *testing.T) {
 // What Create has made for a batch that returns stays, and is closed once.
 func TestManyOfConfigIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // two may be closed at a time
 		var closed []string
 		c := oncecache.MustNew(config{
 			Create: func(_ context.Context, k string) (int, error) {
@@ -573,6 +574,8 @@ func TestManyOfConfigIsKept(t *testing.T) {
 				return 1, nil
 			},
 			Close: func(k string, _ int) error {
+				mu.Lock()
+				defer mu.Unlock()
 				closed = append(closed, k)
 				return nil
 			},
