@@ -989,3 +989,28 @@ func TestReplacedTimersAreStopped(t *testing.T) {
 		}
 	}
 }
+
+// A deletion leaves the others in the order of their deadlines. The last of the schedule takes the place of what is
+// deleted: that may be below one with a later deadline.
+func TestDeletionKeepsDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		minutes := []int{1, 10, 2, 11, 12, 20, 3} // each is after that at half its index, so all are in this order in the heap
+		for _, deleted := range minutes {
+			r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Minute }})
+			shardedregistry.SetHash(r, func(string) uint64 { return 1 << 63 }) // one schedule
+			for _, v := range minutes {
+				mustPut(t, r, key(v), v)
+			}
+			r.Delete(key(deleted))
+			for now := 1; now <= slices.Max(minutes); now++ {
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				for _, v := range minutes {
+					if _, ok := r.Get(key(v)); ok != (v > now && v != deleted) {
+						t.Errorf("without %d: %d is there after %d minutes: %t", deleted, v, now, ok)
+					}
+				}
+			}
+		}
+	})
+}

@@ -103,9 +103,18 @@ func (l *changelog[K, V]) finish(change *remembered[K, V]) {
 	l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision))
 }
 
-// oldest returns the revision before the oldest change that is remembered.
+// oldest returns the revision before the oldest change that is remembered. A change that is in its slot, and
+// is not the last one yet, has replaced another already: oldest finishes it. It is retried only then, or when
+// another change was appended.
 func (l *changelog[K, V]) oldest() Revision {
-	return max(l.start, l.revision()-min(l.revision(), Revision(len(l.slots))))
+	for {
+		last := l.revision()
+		next := l.slot(last + 1).Load()
+		if next == nil || next.revision <= last {
+			return max(l.start, last-min(last, Revision(len(l.slots))))
+		}
+		l.finish(next)
+	}
 }
 
 // after returns the change after revision at, or nil if there is none yet.
@@ -118,7 +127,6 @@ func (l *changelog[K, V]) after(at Revision) (*remembered[K, V], error) {
 	}
 	change := l.slot(at + 1).Load()
 	if change.revision != at+1 {
-		l.finish(change) // so that oldest counts it
 		return nil, &CompactedError{at, l.oldest()}
 	}
 	return change, nil

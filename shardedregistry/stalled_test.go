@@ -702,6 +702,28 @@ func TestUnfinishedChange(t *testing.T) {
 	wantSince(t, r, 0, fmt.Sprint(begin+2, ": a=2@2"), fmt.Sprint(begin+3, ": b=3@1"), fmt.Sprint(begin+4, ": b=4@2"), fmt.Sprint(begin+5, ": b=5@3"))
 }
 
+// A loop can begin where a CompactedError says, however far the one that failed was behind, also if a writer
+// has overwritten the oldest change and stalled before it moved the last revision on.
+func TestLoopsCanBeginAtTheOldest(t *testing.T) {
+	for late := range 4 {
+		r := remembering(4)
+		begin := r.Revision()
+		for i := range 8 {
+			mustPut(t, r, "a", i)
+		}
+		shardedregistry.Stored(r, "a", 8)
+		shardedregistry.Unfinished(r, "a") // in the slot of the oldest
+		_, err := since(r, begin+shardedregistry.Revision(late))
+		var compacted *shardedregistry.CompactedError
+		if !errors.As(err, &compacted) {
+			t.Fatalf("after %d: error %v, want that changes are forgotten", late, err)
+		}
+		if _, err := since(r, compacted.Oldest); err != nil {
+			t.Errorf("after %d: a loop could begin after %d, and then %v", late, compacted.Oldest-begin, err)
+		}
+	}
+}
+
 // A loop that is about to sleep looks once more: what has changed since it looked woke nobody.
 func TestLoopsLookBeforeTheySleep(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
