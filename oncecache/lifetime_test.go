@@ -1170,3 +1170,44 @@ func TestTTLBeginsWhenTTLFuncReturns(t *testing.T) {
 		wantAbsent(t, c, "k")
 	})
 }
+
+// The very value that Set brings again is as new, whether values are closed or not: it has not been idle since it
+// first came.
+func TestTheVeryValueIsNotIdle(t *testing.T) {
+	for name, close := range closing {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := oncecache.MustNew(config{IdleTimeout: time.Minute, Close: close})
+				defer c.Close(t.Context())
+				c.Set("k", 1)
+				time.Sleep(59 * time.Second)
+				c.Set("k", 1)
+				time.Sleep(30 * time.Second)
+				if _, ok := c.Peek("k"); !ok {
+					t.Errorf("removed 30s after it was set: %+v", c.Stats())
+				}
+			})
+		})
+	}
+}
+
+// Nor does it make room before values that came earlier.
+func TestTheVeryValueIsNotOld(t *testing.T) {
+	for name, close := range closing {
+		t.Run(name, func(t *testing.T) {
+			c := oncecache.MustNew(config{MaxEntries: 2, Close: close})
+			c.Set("again", 1)
+			c.Set("old", 2)
+			c.Set("again", 1)
+			c.Set("more", 3)
+			if _, ok := c.Peek("again"); !ok {
+				t.Error("the value that was just set makes room before an old one")
+			}
+		})
+	}
+}
+
+var closing = map[string]func(string, int) error{
+	"values are closed": func(string, int) error { return nil },
+	"values are not":    nil,
+}

@@ -105,6 +105,24 @@ func TestProtocolsOfTurnsThatEnd(t *testing.T) {
 	}
 }
 
+// A creation that waits for its turn is woken by the last user of the value before, though another call may
+// see first that the key is free, and take it.
+func TestProtocolsOfTurnsThatAnotherTakes(t *testing.T) {
+	mc.Check(t, extent(1).of("CloseBeforeCreate, a leased value was deleted: GetOrCreate ∥ Release ∥ SetIfAbsent"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		last, _ := c.Acquire(context.Background(), 1, makesTwo)
+		c.Delete(1)
+		m.Go(func() {
+			if v, err := c.GetOrCreate(1, func() (int, error) { return 2, nil }); v == 1 || err != nil {
+				m.Failf("%d, %v", v, err)
+			}
+		})
+		m.Go(func() { last.Release() })
+		m.Go(func() { c.SetIfAbsent(1, 3) })
+	})
+}
+
 // A creation that waits for its turn looks for functions that begin or end at the same moment.
 func TestProtocolsOfTurnsBesideFunctions(t *testing.T) {
 	fresh := func() *oncecache.Cache[int, int] {

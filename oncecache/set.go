@@ -11,8 +11,8 @@ import (
 // Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more
 // than MaxWeight: then k has no value afterwards. With a Config.Close function, the cache closes v
 // in the end, at once if it is not stored, and the value that Set returns at once, unless a lease
-// holds it. If v is the value that is already there, it stays, as if it were new. Do not set a
-// value again once it was removed.
+// holds it. If v is the value that is already there, it stays, as if it were new and had been used. Do
+// not set a value again once it was removed.
 //
 // Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes
 // effect when the new entry takes the place of the old one, or when v is found there.
@@ -100,6 +100,7 @@ func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *ent
 		e := r.entries.Load(at) // LP(Set): too heavy, and nothing was there
 		if e.has() && r.owns && r.same(e.value, n.value) {
 			if r.prolongs(e, l) { // LP(Set): the very value
+				r.use(e)
 				r.accounting.finish(onePending)
 				return e, true
 			}

@@ -103,6 +103,7 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 	o.give(k, v)
 	if old, replaced = o.ready[k]; replaced && o.Closes && old == v {
 		o.limit(k)
+		o.touch(k)
 		return old, true // the very value
 	}
 	o.store(k, v)
