@@ -199,7 +199,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 }
 
 // Reason returns the error given to Abort, ErrAborted if that was nil, or nil if the
-// changeset was not aborted. After Resume it is an error with the same text.
+// changeset was not aborted. After Resume it is an error with the same text, if that has any.
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {

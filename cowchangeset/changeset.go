@@ -186,7 +186,7 @@ func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed):
 //
 // If Resume has left them in the Store, each loop reads them there, and panics with a *StoreError
 // if that fails. To get the error instead, call Seal or Trail.Fetch first: after these, loops need
-// no store. If Prune has forgotten the changeset, such a loop yields nothing.
+// no store. If Prune has forgotten the changeset, such a loop may yield nothing.
 //
 // Entries is lock-free, and blocking on the Store for what it reads there. It takes effect,
 // when a loop over it begins, as the reserved slots are counted.
@@ -221,7 +221,7 @@ func (c *Changeset[E]) loop(ctx context.Context, m *cut[E], yield func(uint64, E
 // pruned reports whether Prune has forgotten the changeset: then the store need not have it.
 func (c *Changeset[E]) pruned() bool { return c.ordinal < c.tracker.first.Load().ordinal }
 
-// Len returns the number of entries that Entries would yield.
+// Len returns the number of entries that the changeset has.
 //
 // Len is lock-free. It takes effect when the reserved slots are counted.
 func (c *Changeset[E]) Len() int { return c.log.cut().live }

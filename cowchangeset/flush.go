@@ -11,8 +11,8 @@ import (
 )
 
 // Flush returns nil when the Store has all entries that were recorded before, and knows of
-// all that was sealed, applied, aborted or forgotten. Otherwise it returns all StoreErrors
-// that it met. It panics if ctx is nil.
+// all that was sealed, applied, aborted or forgotten; of changesets that Prune has forgotten it
+// asks nothing more. Otherwise it returns all StoreErrors that it met. It panics if ctx is nil.
 //
 // Flush is blocking: it waits for the Store or until ctx ends. It takes effect for each
 // changeset when its reserved slots are counted.
@@ -48,7 +48,7 @@ func (c *Changeset[E]) Durable() uint64 {
 }
 
 // storage is a tracker's store, and how to call it. It never changes, except for
-// lastTicket.
+// owed and lastTicket.
 type storage[E any] struct {
 	store      Store[E]
 	validator  Validator[E]  // the store, or nil
@@ -58,6 +58,10 @@ type storage[E any] struct {
 	timeout    time.Duration // Config.StoreTimeout; zero: none
 
 	pruner *flusher[E] // tells the store what the tracker has forgotten; nil if it is no Pruner
+
+	// owed says that a flush of a changeset before the latest has failed, in which nobody
+	// records any more: true by the flush, false by the CAS of a caller that then asks for others.
+	owed atomics.Bool
 
 	// lastTicket is the ticket of the Start that has come last, which swaps it in; nil
 	// before the first.
@@ -185,11 +189,24 @@ func (f *flusher[E]) room(ctx context.Context) error {
 // recorded completes a Record of n entries from seq on: it waits until they are durable
 // or ctx has ended or, with Config.Async, requests a flush.
 func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
+	f.tracker.retry(f.changeset)
 	if f.async {
 		f.request()
 		return nil
 	}
 	return f.await(ctx, target{below: seq + n})
+}
+
+// retry requests flushes of the changesets before one of which the store lacks something, if a flush has failed.
+func (t *Tracker[E]) retry(before *Changeset[E]) {
+	if !t.storage.owed.Load() || !t.storage.owed.CompareAndSwap(true, false) {
+		return
+	}
+	for c := t.first.Load(); c != nil && c != before; c = c.next.Load() {
+		if !c.stored() {
+			c.flusher.request()
+		}
+	}
 }
 
 // await waits until the store knows all of t. It returns an error if a flush that
@@ -256,6 +273,9 @@ func (f *flusher[E]) begin() *flush {
 // run is a flush, from its beginning to the moment when the next one may begin.
 func (f *flusher[E]) run(running *flush) {
 	f.protect(running, func() error { return f.flushNext(running) }, func(err error) {
+		if err != nil && f.changeset != nil && f.changeset.next.Load() != nil {
+			f.owed.Store(true) // Start asks for the latest one again, when it has another
+		}
 		f.current.Store(nil)
 		running.end(err, false)
 		if running.again.Load() {

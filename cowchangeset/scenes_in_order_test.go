@@ -417,6 +417,7 @@ type double struct {
 	order      []string // of what is stored
 	soonest    uint64   // ordinal that the store has not been told to forget
 	misbehaves bool
+	owed       bool // a call for a set before the latest has failed
 	spent      map[string]int
 
 	made   map[string]int // calls of each method, about each changeset
@@ -527,8 +528,26 @@ func (d *double) request(c *doubleSet) {
 	}
 	for !c.knows(d.due(c)) {
 		if _, cause := d.flush(c); cause != "" {
+			d.owes(c)
 			return
 		}
+	}
+}
+
+// owes notes that a call for a set has failed.
+func (d *double) owes(c *doubleSet) { d.owed = d.owed || c != d.at(0) }
+
+// retry is the tracker's.
+func (d *double) retry(before *doubleSet) {
+	if !d.owed {
+		return
+	}
+	d.owed = false
+	for _, c := range d.sets[d.forgotten:] {
+		if c == before {
+			return
+		}
+		d.request(c)
 	}
 }
 
@@ -538,6 +557,9 @@ func (d *double) wait(c *doubleSet, g target, soon bool) string {
 	}
 	for calls := 0; !c.knows(g); calls++ {
 		method, cause := d.flush(c)
+		if cause != "" {
+			d.owes(c)
+		}
 		if calls > 0 && cause != "" && cause != "timeout" && d.again(method, c) {
 			if !strings.Contains(d.got, "store: "+method+" "+c.id) {
 				continue
@@ -608,6 +630,7 @@ func (d *double) begin() string {
 	d.sets = append(d.sets, n)
 	if before != nil {
 		before.sealed = true
+		d.retry(before)
 		d.request(before)
 	}
 	return fmt.Sprint(n.id, " ", n.ordinal)
@@ -639,6 +662,9 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	}
 	c.entries = append(c.entries, es...)
 	err := "ok"
+	if d.store() {
+		d.retry(c)
+	}
 	if d.async() {
 		d.request(c)
 	} else {
@@ -771,9 +797,7 @@ func (d *double) prune(keep int) int {
 	for len(d.sets)-n > keep && (d.has("PruneUnapplied") || finished(d.sets[n])) && known(d.sets[n]) {
 		n++
 	}
-	if len(d.sets)-n > keep && !known(d.sets[n]) {
-		d.request(d.sets[n])
-	}
+	d.retry(d.at(0)) // first, but nobody waits for that
 	count := n - d.forgotten
 	d.forgotten = n
 	d.tellForgotten()

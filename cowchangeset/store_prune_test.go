@@ -263,3 +263,28 @@ func TestPrunedIsApplied(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Prune asks again for a changeset in which it does not stop, too.
+func TestPruneTriesOlderChangesetsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: m, Async: true})
+		tracker.Start(t.Context())
+		tracker.Record(1)
+		second, _ := tracker.Start(t.Context())
+		synctest.Wait()
+		m.faults(failing("Append"))
+		tracker.Record(2)
+		synctest.Wait()
+		tracker.Start(t.Context())
+		synctest.Wait()
+		m.faults(nil)
+		for range 10 {
+			tracker.Prune(1)
+			synctest.Wait()
+		}
+		if len(m.values(second.ID())) != 1 {
+			t.Errorf("after ten calls of Prune the store has %v", m.values(second.ID()))
+		}
+	})
+}

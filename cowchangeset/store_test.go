@@ -1353,3 +1353,68 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// After a failure in an older changeset the next Record, Start or Prune asks the store again, though nobody records
+// there any more: a crash would lose what it has.
+func TestOlderChangesetsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true})
+		first, _ := tracker.Start(t.Context())
+		m.faults(func(_ context.Context, method, id string) error {
+			if method == "Append" {
+				return errDisk
+			}
+			return nil
+		})
+		tracker.Record(1)
+		synctest.Wait()
+		tracker.Start(t.Context()) // tries again, and fails again
+		synctest.Wait()
+		m.faults(nil) // the store is healthy from now on
+		for i := range 100 {
+			if _, err := tracker.Record(2 + i); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if i%10 == 9 {
+				tracker.Start(t.Context())
+			}
+		}
+		if got := m.values("2"); len(got) != 10 {
+			t.Fatal(got)
+		}
+		if d := first.Durable(); d != 1 || len(m.values("1")) != 1 || !m.has("1").Sealed {
+			t.Errorf("after 100 more Records and 10 more Starts the store still has not entry 1: %+v, durable %d", m.has("1"), d)
+		}
+		again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m}) // as after a crash
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, _ := again.ByOrdinal(1); c.Len() != 1 {
+			t.Errorf("changeset 1 was resumed with %d entries, sealed %v; changeset 2 with all", c.Len(), c.IsSealed())
+		}
+	})
+}
+
+// The same without Async: the store hears of a Seal later.
+func TestSealsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{})
+		tracker.Start(t.Context())
+		tracker.Record(1)
+		m.faults(failing("Seal"))
+		tracker.Start(t.Context())
+		synctest.Wait()
+		m.faults(nil)
+		for i := range 100 {
+			tracker.Record(2 + i)
+			time.Sleep(time.Minute)
+			if i%10 == 9 {
+				tracker.Start(t.Context())
+			}
+		}
+		if !m.has("1").Sealed || !m.has("2").Sealed {
+			t.Errorf("the store knows that 2 is sealed: %v, and that 1 is: %v", m.has("2").Sealed, m.has("1").Sealed)
+		}
+	})
+}

@@ -130,8 +130,8 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 	return t.find(func(c *Changeset[E]) bool { return c.ordinal == n }) // LP(ByOrdinal)
 }
 
-// Pending yields the changesets that are sealed and neither applied nor aborted, in order:
-// the work of a service after Resume.
+// Pending yields the changesets that are sealed and neither applied, as far as the Store knows, nor
+// aborted, in order: the work of a service after Resume.
 //
 // Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and for
 // each changeset when its state is read.
