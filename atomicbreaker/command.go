@@ -99,8 +99,8 @@ func toDisable() command             { return command{why: ReasonDisable, mode: 
 func (b *Breaker) Reset() { b.core.command(toReset()).owed.deliver() }
 
 // Trip opens the breaker for d, at most Config.MaxOpenTimeout, and adds to the streak. Zero
-// means as long as a failure would, a negative d until Reset. An open breaker stays open
-// for the longer of the two times.
+// means as long as a failure would, a negative d until Reset. A breaker that is open for longer
+// stays as it is.
 //
 // Trip is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) Trip(d time.Duration) { b.core.command(toTrip(d)).owed.deliver() }

@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -595,5 +596,21 @@ func TestProbeTimeoutByDefault(t *testing.T) {
 				t.Errorf("with an OpenTimeout of %v, the slot is free after %v, want %v", open, took, want)
 			}
 		})
+	}
+}
+
+// Totals count the calls that Shadow lets through as well: the outage is among them.
+func TestTotalsCountWhatAShadowLetsThrough(t *testing.T) {
+	b := ab.MustNew(ab.Config{Shadow: true, RecordTotals: true, Policy: ab.Consecutive(1)})
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Shadow: true, RecordTotals: true, Policy: ab.Consecutive(1)}})
+	for range 10 {
+		b.Do(t.Context(), func(context.Context) error { return errBoom })
+		g.Do(t.Context(), "k", func(context.Context) error { return errBoom })
+	}
+	if s := b.Stats(); s.TotalFailures != 10 {
+		t.Errorf("Breaker: 10 calls failed, TotalFailures is %d: %+v", s.TotalFailures, s)
+	}
+	if s := g.Stats(); s.TotalFailures != 10 {
+		t.Errorf("Group: 10 calls failed, TotalFailures is %d: %+v", s.TotalFailures, s)
 	}
 }

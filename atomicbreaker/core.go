@@ -162,7 +162,10 @@ func (c *core) admit(timed bool) (step, error) {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
 			s.counters.mine().rejected.Add(1)
-			if s.shadow {
+			switch {
+			case s.shadow && s.counters.totals != nil:
+				return step{to: voidStay, at: untimed}, nil
+			case s.shadow:
 				return step{flags: shadowed}, nil
 			}
 			return step{}, s.refuse(w, err, now, idle)
@@ -193,7 +196,7 @@ func (c *core) report(stay word, r result, s *settings) Verdict {
 	s.counters.verdict(v)
 	did.owed.deliver()
 	if did.flags&asks != 0 {
-		v, did = c.ask(did.to)
+		v, did = c.ask(did.to, r)
 		did.owed.deliver()
 	}
 	return v

@@ -37,7 +37,8 @@
 //   - No concurrent failure is lost, and exactly one returns Tripped.
 //   - Consecutive and KOfN are exact. A window may open the breaker late, by at most the failures in flight; a TripFunc
 //     opens it after the failure has taken effect.
-//   - A half-open breaker never has more than Config.Probes calls in flight that are within Config.ProbeTimeout.
+//   - A half-open breaker never has more than Config.Probes calls in flight that it has admitted since it became half-open,
+//     and that are within Config.ProbeTimeout.
 //   - A report that changes the breaker synchronizes before every Allow, State, Snapshot and IsOpen that observes the
 //     change.
 //

@@ -14,7 +14,7 @@ type Event struct {
 	Name string // Config.Name
 
 	// From and To are equal if a closed breaker was reset, overdue probes lost their slots,
-	// or RecordFailure opened a breaker again.
+	// or RecordFailure or Trip opened a breaker again.
 	From, To State
 
 	// Generation counts the changes, from 1, without wrapping. It starts again when a key
@@ -26,11 +26,12 @@ type Event struct {
 	// The counts of the generation that ended, with the result that ended it, unless that
 	// was a Permit.Trip of a closed breaker.
 	Failures  int // as in Snapshot, or in the window that opened it
-	Calls     int // in the window that opened it; 0 if none did
+	Calls     int // in the window that opened it, with a FailureCount those that failed; 0 if none did
 	Successes int // of probes, while half-open
 	InFlight  int // probes without a result, while half-open
 
-	// Streak is how often the breaker has opened since it was last closed, up to 31.
+	// Streak is how often the breaker has opened since it was last closed, ForcedOpen or Disabled,
+	// up to 31.
 	Streak int
 
 	// OpenFor is how long the breaker stays open; math.MaxInt64 if only Reset helps.

@@ -169,7 +169,7 @@ func (c *cell[K]) report(stay word, r result, s *settings) Verdict {
 	case did.to.mode() != tombstone:
 		c.finish(did, v)
 		if did.flags&asks != 0 {
-			v, did = c.ask(did.to)
+			v, did = c.ask(did.to, r)
 			c.finish(did, v)
 		}
 		return v

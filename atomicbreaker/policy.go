@@ -128,9 +128,10 @@ func (p anyOf) addTo(r *rules) error {
 // and at least ratio of them failed. ratio must be above 0 and at most 1, and is rounded
 // down to a millionth; minCalls and window must be positive.
 //
-// A call counts for the window, and at most a fifteenth of it and 16 µs longer. A window
-// begins when the breaker closes; for a key of a Group, with its first failure, so choose
-// minCalls high enough.
+// A call that is not Ignored counts for the window, and at most a fifteenth of it and 16 µs longer; of
+// more than a million of one processor in a fifteenth, old ones weigh half, so a larger minCalls may never be
+// reached. A window begins when the breaker closes; for a key of a Group, with its first failure, so
+// choose minCalls high enough.
 //
 // Every call reads the clock and adds to a counter of its processor.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
@@ -261,13 +262,13 @@ func (p tripFunc) addTo(r *rules) error {
 // ask asks the TripFuncs of a closed stay about a result that has counted there, and left w,
 // until one says that it opens the breaker. It opens the breaker unless somebody has ended the
 // stay meanwhile. If a function does not return, nothing is left to do.
-func (c *core) ask(w word) (Verdict, step) {
+func (c *core) ask(w word, r result) (Verdict, step) {
 	s, held := c.set.Load(), c.windows.Load()
 	if held.stay != w.stay() {
 		return Counted, step{to: w} // the stay is over
 	}
 	for i, rule := range held.rules {
-		if rule.ask == nil {
+		if rule.ask == nil || r.outcome != Failure && !(rule.timed && held.rules[i+1].bad(r)) {
 			continue
 		}
 		var n Counts

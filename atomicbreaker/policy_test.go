@@ -970,3 +970,17 @@ func TestT52_NextCallKnows(t *testing.T) {
 		})
 	}
 }
+
+// A TripFunc is asked about its own failures and slow calls, and not about what is slow for another window.
+func TestTripFuncBesideASlowRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []ab.Counts
+		b := ab.MustNew(ab.Config{Policy: ab.AnyOf(ab.SlowRate(1, time.Second, 100, time.Hour),
+			ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { asked = append(asked, c); return true }))})
+		p, _ := b.Allow()
+		time.Sleep(2 * time.Second)
+		if v := p.Success(); v != ab.Counted || len(asked) != 0 {
+			t.Errorf("a success is %v; TripFunc without slow was asked with %+v; now %v", v, asked, b.State())
+		}
+	})
+}

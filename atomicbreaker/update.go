@@ -8,9 +8,9 @@ import (
 
 // Update changes the settings, or nothing if one is wrong; then the error names the setting and its
 // value. Update can replace or remove a listener, but cannot add one if New had none. Failures,
-// probes in flight and the end of the open time stay, with two exceptions: failures are counted
-// from zero when a KOfN comes or goes, and windows start empty unless all are as before. Calls in
-// progress use the old settings or the new.
+// probes in flight and the end of the open time stay, with two exceptions: when a KOfN has come or
+// gone, the next success or failure begins to count from zero, and windows start empty unless all
+// are as before. Calls in progress use the old settings or the new.
 //
 // Update is lock-free. It takes effect by one CAS.
 func (b *Breaker) Update(c Config) error {

@@ -193,6 +193,9 @@ const (
 	untimed   = -1 // inverts the bits, and is packed as 0
 )
 
+// voidStay is the stay of no word: with totals, a permit for what only a shadow lets through is late, and counted.
+const voidStay word = disabled << modeShift
+
 // bitsFor returns the bits of a permit of a stay for a call that began then. Zero
 // means that nobody asks.
 func bitsFor(stay word, begun time.Duration) uint64 {

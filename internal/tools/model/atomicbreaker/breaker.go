@@ -76,7 +76,7 @@ func (b *Breaker) full() bool {
 func out(s ab.State) bool { return s == ab.Open || s == ab.HalfOpen }
 
 // Permit says in which stay a call was admitted, and when if that matters. That
-// of a call which a shadow would have rejected is Void.
+// of a call which a shadow would have rejected is of no stay and, without totals, Void.
 type Permit struct {
 	stay        int
 	timed, Void bool
@@ -223,7 +223,7 @@ func (b *Breaker) State() ab.State {
 }
 func (b *Breaker) reject(err error) (Permit, error) {
 	if b.Stats.Rejected++; b.Shadow {
-		return Permit{Void: true}, nil
+		return Permit{stay: -1, Void: !b.Totals}, nil
 	}
 	return Permit{}, err
 }
