@@ -249,6 +249,9 @@ func (rt *root[K, V]) bury(k hkey[K], c *cell[K, V], old, dead *record[K, V]) {
 // helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
 // but for what it counts itself.
 func (rt *root[K, V]) helpBury(k hkey[K], c *cell[K, V], dead *record[K, V]) {
+	if m := c.meta.Load(); m != nil && m.kept {
+		return // its deleter has told all, and may have returned: who subscribes since is not told
+	}
 	needed := dead.word&datedBit != 0 && rt.settle(dead)
 	rt.leave(k, c, dead, rt.tell(k, c, dead) || needed)
 }

@@ -33,7 +33,7 @@ const (
 type Config[K comparable, V any] struct {
 	// Shards is the number of parts in which the keys are counted, rounded up to a power of two,
 	// at most 65,536. 0 stands for four times GOMAXPROCS, at least 8 and at most 256. A part takes
-	// 8 bytes, and 88 more once it has had a key.
+	// 8 bytes, and 88 more once it has had a key, or after Restore.
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an error if the key is

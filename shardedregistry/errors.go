@@ -96,7 +96,7 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 // KeyError is the error of a [Restore] or a Replace that one key has failed.
 type KeyError struct {
 	Key any   // as it was given
-	Err error // matches ErrInvalidKey, ErrExists, ErrNotUnique or ErrInvalidVersion, or is the error of Config.Check
+	Err error // matches ErrInvalidKey, ErrExists, ErrNotUnique, ErrInvalidVersion or ErrTooManyRetries, or is the error of Config.Check
 }
 
 // Error shows the key and what failed.

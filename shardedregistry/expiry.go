@@ -74,16 +74,21 @@ func (x *expiry[K, V]) deadline(ttl time.Duration) int64 {
 	return (until + expiryTick - 1) / expiryTick * expiryTick
 }
 
-// grant gives rec, a draft that is to replace old or, if old is nil, to be the first
-// record of a cell, the deadline of its key. It runs Config.TTL.
-func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) {
+// grant returns the time to live of rec, a draft that is to replace old or, if old is nil, to be the
+// first record of a cell. It runs Config.TTL.
+func (x *expiry[K, V]) grant(key K, rec, old *record[K, V]) time.Duration {
 	l := &rec.ext().lease
-	atomics.InitInt64(&l.until, x.deadline(x.ttl(key, rec.value)))
 	if old != nil {
 		l.alarm = old.ext().lease.alarm
 	} else {
 		l.alarm = newAlarm()
 	}
+	return x.ttl(key, rec.value)
+}
+
+// begin gives rec, which others have not seen, the deadline of a time to live that begins now.
+func (x *expiry[K, V]) begin(rec *record[K, V], ttl time.Duration) {
+	atomics.InitInt64(&rec.ext().lease.until, x.deadline(ttl))
 }
 
 // oversee is called by each operation that has stored rec in c, the cell of k, in place
@@ -176,8 +181,12 @@ func (x *expiry[K, V]) resume(rt *root[K, V]) {
 // transaction, on a hash bucket. It takes effect when the deadline is stored, or, if key has
 // changed meanwhile, when key is read.
 func (r *Registry[K, V]) Renew(key K, version Version, ttl time.Duration) error {
+	rt := r.install()
+	if rt.expiry == nil {
+		panic("shardedregistry: Renew without Config.TTL")
+	}
 	var t target[K, V]
-	if err := r.install().aim(&t, key); err != nil {
+	if err := rt.aim(&t, key); err != nil {
 		return err
 	}
 	return renew(&t, version, ttl)
@@ -191,9 +200,6 @@ func (r *Registry[K, V]) Renew(key K, version Version, ttl time.Duration) error 
 // because the timer replaces the deadline first.
 func renew[K comparable, V any](t *target[K, V], version Version, ttl time.Duration) error {
 	x := t.root.expiry
-	if x == nil {
-		panic("shardedregistry: Renew without Config.TTL")
-	}
 	until := x.deadline(ttl)
 	for { // until no other call of Renew replaces the deadline, or the timer, in between
 		// LP(Renew), absent or another version: loadIf reads the record.

@@ -1014,3 +1014,14 @@ func TestDeletionKeepsDeadlines(t *testing.T) {
 		}
 	})
 }
+
+// Without Config.TTL Renew panics, whatever the key is.
+func TestRenewWithoutTTLOfAnInvalidKey(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: func(string) (string, error) { return "", errors.New("invalid") }})
+	defer func() {
+		if recover() == nil {
+			t.Error("Renew of an invalid key does not panic")
+		}
+	}()
+	t.Log(r.Renew("", 1, time.Second))
+}

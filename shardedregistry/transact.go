@@ -3,23 +3,28 @@ package shardedregistry
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Transact runs fn, which reads and stores several keys through its argument, and makes all that it
 // has stored take effect at one instant, or nothing. Fn sees what the keys hold at one moment, and
-// what it has stored itself. If a key that it has used changes before the commit, Transact runs fn
-// again. Changes that fn makes by other methods take effect at once. They must not be of keys that it
-// also uses in the transaction, nor deletions where it reads several absent keys, or Transact may return
-// [ErrTooManyRetries].
+// what it has stored itself. If what it has read of a key no longer holds before the commit, Transact
+// runs fn again. Changes that fn makes by other methods take effect at once. They must not be of keys that
+// it also uses in the transaction, nor deletions where it reads several absent keys, or Transact may
+// return [ErrTooManyRetries].
+//
+// If fn reads several absent keys, each deletion of any key in their shards makes it run again, and so
+// does what expires there. So create many keys one by one, or a few in a transaction.
 //
 // Watchers see each key by itself, when all have changed.
 //
 // Unique values are checked for what the keys hold afterwards: two keys may swap theirs. Fn cannot
 // read an index: for a quota, keep a count in a key (example of Put).
 //
-// If a key that fn has read has changed, its next read ends fn by a panic, which Transact recovers.
+// If a key that fn has read has changed, its next read of another key ends fn by a panic, which Transact
+// recovers.
 //
 // A transaction takes some three times as long as an Update of each key.
 //
@@ -609,8 +614,22 @@ func (tx *transaction[K, V]) prepare() error {
 		}
 		if rt.isPlain(u.next) {
 			u.next.word = m
-		} else if err := rt.prepare(tx.key(u), u.next, before, m); err != nil {
+			continue
+		}
+		ttl, err := rt.complete(tx.key(u), u.next, before, m)
+		if err != nil {
 			return err
+		}
+		if rt.expiry != nil {
+			atomics.InitInt64(&u.next.ext().lease.until, int64(ttl))
+		}
+	}
+	if rt.expiry == nil {
+		return nil
+	}
+	for i := range tx.n() { // the functions for all keys have run: so none expires early
+		if next := tx.at(i).next; next != nil && !next.dead() {
+			rt.expiry.begin(next, time.Duration(next.ext().lease.until.Load()))
 		}
 	}
 	return nil

@@ -3,12 +3,15 @@
 package shardedregistry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -580,4 +583,73 @@ func TestTransactSharesIndexValues(t *testing.T) {
 		t.Errorf("Transact = %v", err)
 	}
 	agreeTasks(t, r)
+}
+
+// A transaction that helps a deletion, which has returned, tells nobody who has come since.
+func TestTransactTellsOfNoOldDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r shardedregistry.Registry[string, int]
+		ctx, cancel := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		go func() { // a slow loop
+			for range r.Watch(ctx) {
+				<-release
+			}
+		}()
+		synctest.Wait()
+		r.Put("x", 1) // the slow loop's body blocks here
+		synctest.Wait()
+		r.Put("a", 1)
+		r.Delete("a") // has returned
+		var got []shardedregistry.Event[string, int]
+		go func() {
+			for e := range r.Watch(ctx) {
+				got = append(got, e)
+			}
+		}()
+		synctest.Wait()
+		if err := r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+			if _, ok := tx.Get("a"); ok {
+				t.Error("a is there")
+			}
+			return tx.Put("b", 2)
+		}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		for _, e := range got {
+			if e.Key == "a" {
+				t.Errorf("a loop that began after Delete had returned yields %+v", e)
+			}
+		}
+		close(release)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// Times to live begin when the functions for all keys have run.
+func TestTransactGrantsWholeTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+			Check: func(k string, v int) error {
+				if k == "b" {
+					time.Sleep(2 * time.Second)
+				}
+				return nil
+			},
+			TTL: func(string, int) time.Duration { return time.Second },
+		})
+		if err := r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+			return errors.Join(tx.Put("a", 1), tx.Put("b", 1))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		stored := time.Now()
+		synctest.Wait()
+		if _, ok := r.Get("a"); !ok {
+			t.Errorf("expired %v after it was stored, %v after Transact began", time.Since(stored), time.Since(began))
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"runtime"
 	"strconv"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -324,19 +325,28 @@ func (rt *root[K, V]) isPlain(rec *record[K, V]) bool {
 // first record of a cell, whose version publish sets. M is its word. With a check, indexes or a time to live it runs the user's functions,
 // so its caller holds no lock; an error is theirs.
 func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
+	ttl, err := rt.complete(k, rec, old, m)
+	if err == nil && rt.expiry != nil {
+		rt.expiry.begin(rec, ttl)
+	}
+	return err
+}
+
+// complete is prepare, but for the deadline. It returns the time to live, if there is one.
+func (rt *root[K, V]) complete(k hkey[K], rec, old *record[K, V], m word) (ttl time.Duration, err error) {
 	rec.link(old, m)
 	if rt.check != nil {
 		if err := rt.check(k.Key, rec.value); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if rt.constraints != nil {
 		rec.ext().keys = rt.constraints.indexKeys(k.Key, rec.value, old.indexKeys())
 	}
 	if rt.expiry != nil {
-		rt.expiry.grant(k.Key, rec, old)
+		ttl = rt.expiry.grant(k.Key, rec, old)
 	}
-	return nil
+	return ttl, nil
 }
 
 // swap stores next in place of old, which c held, and reports whether it did; if

@@ -26,10 +26,12 @@ type Event[K comparable, V any] struct {
 // it holds in the end, or that it was deleted: a change that takes effect after the loop has begun
 // is yielded, unless the key has changed again by the time the loop gets to it, and then the later
 // change is. The versions of a key increase; changes of different keys come in no particular order.
-// A change from before the loop began is yielded only if its call had not returned by then.
+// A change from before the loop began is yielded only if its call, or another one that had changed the
+// key, had not returned by then.
 //
 // A loop keeps some 180 bytes for each key that has changed and is present, and for up to as many,
-// or 64, that were deleted. A change allocates 24 bytes for each loop that is told of it, unless
+// or 64, that were deleted; and, until it comes to them, deleted keys with their last values: a body
+// that waits keeps all that come and go meanwhile. A change allocates 24 bytes for each loop that is told of it, unless
 // its key waits already.
 //
 // Watch panics if ctx is nil.
