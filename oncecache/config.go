@@ -26,7 +26,7 @@ type Config[K comparable, V any] struct {
 
 	// Close, if set, makes the cache the owner of its values: it is called once for each value that
 	// was created or set, when the value has left the cache and no lease holds it. So hold a value
-	// by [Cache.Acquire]. A value that a create function returns beside an error is not closed.
+	// by [Cache.Acquire]. A value that a create function for one key returns beside an error is not closed.
 	//
 	// A value that is set, or returned by a create function, while the key has the same value stays open. Two
 	// values are the same if all their parts are: equal by ==, or the same map, slice, function or channel. A
@@ -47,7 +47,8 @@ type Config[K comparable, V any] struct {
 	// leases and are closed, and create functions that Delete or a timeout has overtaken have
 	// returned. It is for resources that must be alone: a file that is locked, a port. A caller that
 	// holds a lease of the removed value, or its Close function, would wait for itself. Set,
-	// SetIfAbsent and Refresh still put a second value beside the first. It needs Close.
+	// SetIfAbsent and Refresh still put a second value beside the first, and nobody waits for what Set
+	// refuses as too heavy. It needs Close.
 	CloseBeforeCreate bool
 
 	// OnRemove, if set, is called once for each value that leaves the cache, with the reason and
@@ -84,11 +85,12 @@ type Config[K comparable, V any] struct {
 	// A renewal is a Refresh. If the old value leaves the cache first, the renewal becomes the
 	// creation of the key, which is cancelled if nobody waits for it. If it fails, the old value
 	// stays, and the first use after a pause starts the next renewal; the pause is an eighth of
-	// RenewAhead, or of the time before it if that is shorter.
+	// RenewAhead, or of the time before it if that is shorter. It begins when the function has returned,
+	// also after CreateTimeout: so a function should heed its context. TTLs above 190 years are not renewed.
 	RenewAhead time.Duration
 
-	// Renew makes a new value from the old one, as the function of [Cache.Refresh] does. Its context has
-	// no values. It needs RenewAhead. Nil means that renewals call Create.
+	// Renew makes a new value from the old one, as the function of [Cache.Refresh] does. In the
+	// background, its context has no values. It needs RenewAhead. Nil means that renewals call Create.
 	Renew func(ctx context.Context, k K, old V) (V, error)
 
 	// ErrorTTL is how long the error of a create function is kept and returned without another
@@ -116,7 +118,7 @@ type Config[K comparable, V any] struct {
 
 	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound
 	// evicts others, whatever they weigh. Leased values stay, and count: the sum may exceed MaxWeight by
-	// what is leased. A value that alone weighs more is not kept, and evicts no other key's: its callers get
+	// what is leased, and by one more value for every 64 leases, until the next value comes. A value that alone weighs more is not kept, and evicts no other key's: its callers get
 	// it, as if Delete came at once. Kept errors weigh nothing: for them set MaxEntries too.
 	MaxWeight int64
 
@@ -125,8 +127,9 @@ type Config[K comparable, V any] struct {
 	Weight func(K, V) int64
 
 	// IdleTimeout removes values and kept errors that no caller has used for that long; removal may
-	// come half of that time later. A lease counts as a use until it ends, a Refresh does not. To
-	// exempt a value, hold a lease of it. Zero means that idle values stay.
+	// come half of that time later. A lease counts as a use until it ends, and a Refresh while it runs.
+	// Peek, Info, All and SetIfAbsent are no uses of a value that they find. To exempt a value, hold a
+	// lease of it. Zero means that idle values stay.
 	IdleTimeout time.Duration
 
 	// RecordStats makes [Stats] count look-ups, calls that wait for another's creation, and the time that

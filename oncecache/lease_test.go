@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -741,5 +743,111 @@ func TestReleasedLeasesOfNothingAreNotReported(t *testing.T) {
 	}
 	for len(reports) > 0 {
 		t.Errorf("%s is reported", <-reports)
+	}
+}
+
+// A lease keeps its value, and none that came later.
+func TestLeaseKeepsNoLaterValue(t *testing.T) {
+	type big [1 << 20]byte
+	for name, config := range map[string]oncecache.Config[string, *big]{
+		"plain": {}, "closed": {Close: func(string, *big) error { return nil }}, "bounded": {MaxEntries: 2}, "TTL": {TTL: time.Hour, Close: func(string, *big) error { return nil }},
+	} {
+		c := oncecache.MustNew(config)
+		l, _ := c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
+		var made []weak.Pointer[big]
+		for range 10 {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) {
+				v := new(big)
+				made = append(made, weak.Make(v))
+				return v, nil
+			})
+		}
+		runtime.GC()
+		runtime.GC()
+		left := 0
+		for _, w := range made {
+			if w.Value() != nil {
+				left++
+			}
+		}
+		if left > 1 {
+			t.Errorf("%s: %d values are in memory beside the leased one; %d closed", name, left, c.Stats().Closed)
+		}
+		l.Release()
+		runtime.KeepAlive(c)
+	}
+}
+
+// Nor one that a Refresh has made in the place of a value that had expired meanwhile.
+func TestLeaseOfAnExpiredValueKeepsNoLaterOne(t *testing.T) {
+	type big [1 << 20]byte
+	var made []weak.Pointer[big]
+	var l oncecache.Lease[string, *big]
+	var c *oncecache.Cache[string, *big]
+	synctest.Test(t, func(t *testing.T) {
+		c = oncecache.MustNew(oncecache.Config[string, *big]{TTL: time.Second, Close: func(string, *big) error { return nil }})
+		l, _ = c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
+		for range 10 {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) {
+				time.Sleep(2 * time.Second)
+				v := new(big)
+				made = append(made, weak.Make(v))
+				return v, nil
+			})
+		}
+		c.Delete("k")
+		synctest.Wait()
+	})
+	runtime.GC()
+	runtime.GC()
+	left := 0
+	for _, w := range made {
+		if w.Value() != nil {
+			left++
+		}
+	}
+	if left > 1 {
+		t.Errorf("%d values are in memory beside the leased one; %d closed", left, c.Stats().Closed)
+	}
+	runtime.KeepAlive(l)
+}
+
+// Nor one that Set, or another creation, has brought.
+func TestLeaseKeepsNoValueOfSet(t *testing.T) {
+	type big [1 << 20]byte
+	for name, f := range map[string]func(c *oncecache.Cache[string, *big], v *big){
+		"Set": func(c *oncecache.Cache[string, *big], v *big) { c.Set("k", v) },
+		"Set in Refresh": func(c *oncecache.Cache[string, *big], v *big) {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Set("k", v); return new(big), nil })
+		},
+		"Delete in Refresh": func(c *oncecache.Cache[string, *big], v *big) {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Delete("k"); return v, nil })
+		},
+		"GetOrCreate": func(c *oncecache.Cache[string, *big], v *big) {
+			c.Delete("k")
+			c.GetOrCreate("k", func() (*big, error) { return v, nil })
+		},
+	} {
+		c := oncecache.MustNew(oncecache.Config[string, *big]{TTL: time.Hour, Close: func(string, *big) error { return nil }})
+		l, _ := c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
+		var made []weak.Pointer[big]
+		for range 10 {
+			v := new(big)
+			made = append(made, weak.Make(v))
+			f(c, v)
+		}
+		runtime.GC()
+		runtime.GC()
+		left := 0
+		for _, w := range made {
+			if w.Value() != nil {
+				left++
+			}
+		}
+		if left > 1 {
+			t.Errorf("%s: %d values are in memory beside the leased one; %d closed", name, left, c.Stats().Closed)
+		}
+		l.Release()
+		runtime.KeepAlive(c)
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 // GetOrCreateMany returns the values of keys. It calls create once with those that are neither
 // cached nor being created, keeps what create returns for them, and waits for the others. Keys for
-// which create returns no value are missing from the result, and other callers of them get
-// [ErrNotFound]. Values for keys that were not asked for are dropped. A nil create stands for calls
-// of Config.Create, one key after the other.
+// which create returns no value, or of which the error is ErrNotFound, are missing from the result, and other callers
+// of them get [ErrNotFound]. So are keys that hold a NaN. Values for keys that were not asked for are dropped, and
+// closed. A nil create stands for calls of Config.Create, one key after the other.
 //
-// If create returns an error, each of its keys without a value, or with the zero value, gets that
-// error; if it is a [KeyErrors], the error that it has for the key. If create panics or calls
+// If create returns an error, each of its keys without a value, or with the zero value, gets that error; if it is a
+// [KeyErrors] about any of its keys, the error that it has for the key; a value beside that is closed. If create panics or calls
 // [runtime.Goexit], all of its keys get that. GetOrCreateMany returns the values that it has, and a
 // KeyErrors with the errors of the other keys. When ctx ends, the remaining keys get ctx.Err().
 //
@@ -34,10 +34,8 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		panic("oncecache: GetOrCreateMany called with a nil context")
 	}
 	r := c.shared()
-	if create == nil {
-		if create = r.createMany(); create == nil {
-			panic("oncecache: GetOrCreateMany called with a nil function")
-		}
+	if create == nil && r.config.Create == nil {
+		panic("oncecache: GetOrCreateMany called with a nil function")
 	}
 	m := &many[K, V]{root: r, ctx: ctx, create: create, counts: oneCaller, found: make(map[K]V, len(keys))}
 	if r.owns && !r.config.CloseBeforeCreate {
@@ -59,35 +57,20 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	return m.found, nil
 }
 
-// createMany returns a function for many keys that calls Config.Create, or nil.
-func (r *root[K, V]) createMany() func(context.Context, []K) (map[K]V, error) {
-	create := r.config.Create
-	if create == nil {
-		return nil
+// createEach calls Config.Create for each of keys.
+func (b *batch[K, V]) createEach(ctx context.Context, keys []K) (map[K]V, error) {
+	made, failed := make(map[K]V, len(keys)), KeyErrors[K]{}
+	if b.root.owns {
+		b.extra = made // lost with the call, if it does not return
 	}
-	return func(ctx context.Context, keys []K) (map[K]V, error) {
-		made, failed := make(map[K]V, len(keys)), KeyErrors[K]{}
-		returned := false
-		defer func() {
-			if !returned && r.owns { // the values for the keys before are lost with the call
-				var out []*entry[K, V]
-				for k, v := range made {
-					r.accounting.begin(onePending)
-					out = append(out, r.unfit(k, v, nil))
-				}
-				r.later(out...)
-			}
-		}()
-		for _, k := range keys {
-			if v, err := create(ctx, k); err == nil {
-				made[k] = v
-			} else {
-				failed[k] = err
-			}
+	for _, k := range keys {
+		if v, err := b.root.config.Create(ctx, k); err == nil {
+			made[k] = v
+		} else {
+			failed[k] = err
 		}
-		returned = true
-		return made, failed
 	}
+	return made, failed
 }
 
 // many is a call of GetOrCreateMany.
@@ -254,6 +237,10 @@ func (m *many[K, V]) enter(b *batch[K, V], at table.Hashed[K]) (e *entry[K, V], 
 // start calls the function for the keys that are to be created, if there are any: on a goroutine
 // of its own if the caller can leave.
 func (m *many[K, V]) start(b *batch[K, V]) {
+	create := m.create
+	if create == nil {
+		create = b.createEach
+	}
 	if b.function.wanted.Add(-1) == 0 {
 		var cause error
 		if tally(m.root.accounting.work.Load()).closed() {
@@ -267,7 +254,7 @@ func (m *many[K, V]) start(b *batch[K, V]) {
 	if m.ctx.Done() != nil {
 		atomics.Go(func() {
 			b.function.alone.Store(int64(goid.Token()))
-			b.run(m.create, &b.thrown)
+			b.run(create, &b.thrown)
 		})
 		return
 	}
@@ -275,7 +262,7 @@ func (m *many[K, V]) start(b *batch[K, V]) {
 	if d := who.calls(b.own[0].state.flight, b.own[0].entry.key); d != nil {
 		defer d.end()
 	}
-	b.run(m.create, nil)
+	b.run(create, nil)
 }
 
 // run calls the function, and ends all creations however that ends.
@@ -326,13 +313,17 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error), al
 // answer writes what the function has returned into the entries and ends.
 func (b *batch[K, V]) answer(made map[K]V, err error, ends []result) {
 	each, byKey := keyErrorsIn[K](err)
+	foreign := len(each) > 0 // it says nothing about the keys that were asked for
+	for i := range b.own {
+		foreign = foreign && each[b.own[i].entry.key] == nil
+	}
 	of := func(k K, v V, ok bool) error {
 		switch {
 		case each[k] != nil:
 			return each[k]
 		case ok && (byKey || err == nil || !isZero(v)):
 			return nil
-		case err != nil && !byKey:
+		case err != nil && (!byKey || foreign && !ok):
 			return err
 		}
 		return ErrNotFound
@@ -357,6 +348,7 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 	r := b.root
 	r.accounting.begin(onePending) // until it is known what to do with a panic
 	defer r.accounting.finish(onePending)
+	claims := b.extraClaims()
 	ends := make([]leftovers[K, V], len(b.own))
 	var over tally
 	for i := range b.own {
@@ -388,10 +380,25 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 	}
 	for k, v := range b.extra {
 		r.accounting.begin(onePending)
-		out = append(out, r.unfit(k, v, nil))
+		out = append(out, r.unfit(k, v, claims[k]))
 	}
 	r.later(out...)
 	return heard
+}
+
+// extraClaims returns the claims of the keys of the batch that have a value in extra, which is counted there.
+func (b *batch[K, V]) extraClaims() (claims map[K]*claim) {
+	if !b.root.config.CloseBeforeCreate || len(b.extra) == 0 {
+		return nil
+	}
+	claims = map[K]*claim{}
+	for i := range b.own {
+		k, c := b.own[i].entry.key, b.own[i].state.flight.claim
+		if _, ok := b.extra[k]; ok && c.join() { // the function is counted, so something is left
+			claims[k] = c
+		}
+	}
+	return claims
 }
 
 // gather waits for the outcomes. It returns the keys that have to be looked for again.

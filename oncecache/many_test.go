@@ -931,3 +931,82 @@ func TestManyJoinsErrors(t *testing.T) {
 		}
 	})
 }
+
+// Errors of other keys, which a function passes on, say nothing about its own: these get the error itself.
+func TestManyErrorsOfOtherKeys(t *testing.T) {
+	down := errors.New("team service is down")
+	for name, failed := range map[string]error{
+		"wraps": fmt.Errorf("teams: %w", oncecache.KeyErrors[string]{"team-7": down}),
+		"joins": errors.Join(errors.New("teams"), oncecache.KeyErrors[string]{"team-7": down}),
+		"is":    oncecache.KeyErrors[string]{"team-7": down},
+	} {
+		c := oncecache.MustNew(config{ErrorTTLFunc: func(_ string, err error) time.Duration {
+			if errors.Is(err, oncecache.ErrNotFound) {
+				return time.Hour // a negative cache
+			}
+			return 0
+		}})
+		got, err := c.GetOrCreateMany(t.Context(), []string{"user-1", "user-2"}, func(context.Context, []string) (map[string]int, error) {
+			return nil, failed
+		})
+		if err == nil {
+			t.Errorf("%s: create has failed with %q, GetOrCreateMany returns %v, %v", name, failed, got, err)
+		}
+		v, err := c.GetOrCreate("user-1", with(1))
+		if v != 1 {
+			t.Errorf("%s: the next caller gets %v, %v", name, v, err)
+		}
+	}
+}
+
+// With CloseBeforeCreate, values of a batch that nobody gets keep their keys until they are closed.
+func TestManyCloseBeforeCreate(t *testing.T) {
+	type many = func(ctx context.Context, keys []string) (map[string]int, error)
+	for name, create := range map[string]many{
+		"Create panics for another key": nil,
+		"a value beside its error": func(context.Context, []string) (map[string]int, error) {
+			return map[string]int{"a": 1}, oncecache.KeyErrors[string]{"a": errRefused}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				open := 0
+				openOne := func() {
+					mu.Lock()
+					defer mu.Unlock()
+					if open++; open > 1 {
+						t.Error("a second one is made while the first is not closed")
+					}
+				}
+				c := oncecache.MustNew(config{
+					Create: func(_ context.Context, k string) (int, error) {
+						if k == "b" {
+							panic("no b")
+						}
+						openOne()
+						return 1, nil
+					},
+					Close: func(string, int) error {
+						time.Sleep(time.Second)
+						mu.Lock()
+						defer mu.Unlock()
+						open--
+						return nil
+					},
+					CloseBeforeCreate: true,
+				})
+				if create != nil {
+					made := create
+					create = func(ctx context.Context, keys []string) (map[string]int, error) { openOne(); return made(ctx, keys) }
+				}
+				func() {
+					defer func() { recover() }()
+					c.GetOrCreateMany(t.Context(), []string{"a", "b"}, create)
+				}()
+				c.Load(t.Context(), "a")
+				c.Close(t.Context())
+			})
+		})
+	}
+}

@@ -134,7 +134,8 @@ func (s *state[K, V]) with(next *entry[K, V]) *state[K, V] {
 	if now.next = next; now == (state[K, V]{}) {
 		return nil
 	}
-	return &now
+	made := now // so that now stays on the stack
+	return &made
 }
 
 // detach takes n, whose creation has failed, off the state of e, which it was to replace.

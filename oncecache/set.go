@@ -11,8 +11,9 @@ import (
 // Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more
 // than MaxWeight: then k has no value afterwards. With a Config.Close function, the cache closes v
 // in the end, at once if it is not stored, and the value that Set returns at once, unless a lease
-// holds it. If v is the value that is already there, it stays, as if it were new and had been used. Do
-// not set a value again once it was removed.
+// holds it. Then, or with OnRemove, if v is the value that is already there, it stays, with its weight and its
+// leases; its time to live begins anew, and it counts as used. Do not set a value again once it was removed, nor
+// let create return it.
 //
 // Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes
 // effect when the new entry takes the place of the old one, or when v is found there.

@@ -15,7 +15,7 @@ import (
 type Stats struct {
 	Hits   uint64 // look-ups that found a value
 	Misses uint64 // look-ups that did not
-	Joined uint64 // calls, or keys of a batch, that met a creation of another call and waited for it
+	Joined uint64 // calls, or keys of a batch, that met a creation of another call, but for a Refresh of a value, and waited for it
 
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
