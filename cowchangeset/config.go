@@ -26,7 +26,7 @@ type Config[E any] struct {
 	// Async lets Record return when the entry is in memory. Entries that are not durable when the
 	// process ends are lost, and their receipts with them. The tracker writes to the store soon
 	// afterwards, on goroutines of its own. After a failure the next Record, Start or Prune makes
-	// it try again, for all changesets; only callers that wait, as in Flush, get errors.
+	// it try again, one changeset after the other; only callers that wait, as in Flush, get errors.
 	Async bool
 
 	// MaxBacklog bounds, for each changeset, how many entries Async may be ahead of the store: zero

@@ -60,7 +60,7 @@ type storage[E any] struct {
 	pruner *flusher[E] // tells the store what the tracker has forgotten; nil if it is no Pruner
 
 	// owed says that a flush of a changeset before the latest has failed, in which nobody
-	// records any more: true by the flush, false by the CAS of a caller that then asks for others.
+	// records any more: true by the flush, false by the CAS of a caller that then looks for it.
 	owed atomics.Bool
 
 	// lastTicket is the ticket of the Start that has come last, which swaps it in; nil
@@ -197,14 +197,17 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 	return f.await(ctx, target{below: seq + n})
 }
 
-// retry requests flushes of the changesets before one of which the store lacks something, if a flush has failed.
+// retry requests a flush of the oldest changeset before one of which the store lacks something, if a flush
+// has failed. When that succeeds, its end retries the next: so one is tried at a time, and none is forgotten.
 func (t *Tracker[E]) retry(before *Changeset[E]) {
 	if !t.storage.owed.Load() || !t.storage.owed.CompareAndSwap(true, false) {
 		return
 	}
 	for c := t.first.Load(); c != nil && c != before; c = c.next.Load() {
 		if !c.stored() {
+			t.storage.owed.Store(true)
 			c.flusher.request()
+			return
 		}
 	}
 }
@@ -273,13 +276,17 @@ func (f *flusher[E]) begin() *flush {
 // run is a flush, from its beginning to the moment when the next one may begin.
 func (f *flusher[E]) run(running *flush) {
 	f.protect(running, func() error { return f.flushNext(running) }, func(err error) {
-		if err != nil && f.changeset != nil && f.changeset.next.Load() != nil {
-			f.owed.Store(true) // Start asks for the latest one again, when it has another
+		older := f.changeset != nil && f.changeset.next.Load() != nil // Start asks for the latest one again
+		if err != nil && older {
+			f.owed.Store(true)
 		}
 		f.current.Store(nil)
 		running.end(err, false)
-		if running.again.Load() {
+		switch {
+		case running.again.Load():
 			f.begin() // or another caller has
+		case err == nil && older:
+			f.tracker.retry(f.tracker.latest())
 		}
 	})
 }

@@ -531,6 +531,14 @@ func (d *double) request(c *doubleSet) {
 			d.owes(c)
 			return
 		}
+		d.goOn(c)
+	}
+}
+
+// goOn notes that a call for a set has succeeded: that of an older one retries others at its end.
+func (d *double) goOn(c *doubleSet) {
+	if c != d.at(0) && c.knows(d.due(c)) {
+		d.retry(d.at(0))
 	}
 }
 
@@ -544,7 +552,7 @@ func (d *double) retry(before *doubleSet) {
 	}
 	d.owed = false
 	for _, c := range d.sets[d.forgotten:] {
-		if c == before {
+		if c == before || d.owed {
 			return
 		}
 		d.request(c)
@@ -559,6 +567,8 @@ func (d *double) wait(c *doubleSet, g target, soon bool) string {
 		method, cause := d.flush(c)
 		if cause != "" {
 			d.owes(c)
+		} else {
+			defer d.goOn(c)
 		}
 		if calls > 0 && cause != "" && cause != "timeout" && d.again(method, c) {
 			if !strings.Contains(d.got, "store: "+method+" "+c.id) {

@@ -1418,3 +1418,37 @@ func TestSealsAreTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// While the store fails, each Record tries one older changeset again; when it does not, one Record is enough for all.
+func TestOlderChangesetsAreTriedOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true})
+		var failed atomic.Int64
+		m.faults(func(_ context.Context, method, _ string) error {
+			if method == "Append" {
+				failed.Add(1)
+				return errDisk
+			}
+			return nil
+		})
+		for i := range 20 {
+			tracker.Start(t.Context())
+			tracker.Record(i)
+			synctest.Wait()
+		}
+		before := failed.Load()
+		tracker.Record(20)
+		synctest.Wait()
+		if n := failed.Load() - before; n != 2 {
+			t.Errorf("a Record has called Append %d times, want for its own changeset and another one", n)
+		}
+		m.faults(nil)
+		tracker.Record(21)
+		synctest.Wait()
+		for _, c := range tracker.All() {
+			if c.Durable() != uint64(c.Len()) {
+				t.Errorf("of changeset %d the store has %d entries, and there are %d", c.Ordinal(), c.Durable(), c.Len())
+			}
+		}
+	})
+}

@@ -173,9 +173,13 @@ func TestPending(t *testing.T) {
 	cs[1].Abort(t.Context(), nil)
 	cs[2].Apply(t.Context(), func(context.Context, final) error { return errDisk })
 	cs[3].ApplyEach(t.Context(), func(context.Context, uint64, int) error { return nil })
-	m.faults(failing("Applied"))
+	m.faults(func(_ context.Context, method, id string) error {
+		if method == "Applied" && id == cs[4].ID() {
+			return errDisk
+		}
+		return nil
+	})
 	cs[4].Apply(t.Context(), succeeds) // and the store does not know it
-	m.faults(nil)
 	if got := ordinals(tracker.Pending()); !slices.Equal(got, []uint64{3, 5, 6}) {
 		t.Error(got)
 	}
@@ -199,6 +203,7 @@ func TestPending(t *testing.T) {
 	if got := ordinals(again.Pending()); !slices.Equal(got, []uint64{3, 5}) {
 		t.Error(got)
 	}
+	m.faults(nil)
 	for c := range again.Pending() {
 		if err := c.Apply(t.Context(), succeeds); err != nil {
 			t.Error(err)
