@@ -250,3 +250,17 @@ func (t *Tracker[E]) Settled(id string) (appear func()) {
 // FirstOrdinal returns the ordinal of the first changeset that Prune has not
 // forgotten.
 func (t *Tracker[E]) FirstOrdinal() uint64 { return t.first.Load().ordinal }
+
+// Forgotten returns the changesets before the latest of which the store lacks something, though no call of retry will
+// look for them. Nothing else runs.
+func Forgotten[E any](t *Tracker[E]) (ids []string) {
+	if t.storage.owed.Load() {
+		return nil
+	}
+	for c := t.first.Load(); c != nil && c.next.Load() != nil; c = c.next.Load() {
+		if !c.stored() {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}

@@ -48,7 +48,7 @@ func (c *Changeset[E]) Durable() uint64 {
 }
 
 // storage is a tracker's store, and how to call it. It never changes, except for
-// owed and lastTicket.
+// owed, tried and lastTicket.
 type storage[E any] struct {
 	store      Store[E]
 	validator  Validator[E]  // the store, or nil
@@ -59,9 +59,11 @@ type storage[E any] struct {
 
 	pruner *flusher[E] // tells the store what the tracker has forgotten; nil if it is no Pruner
 
-	// owed says that a flush of a changeset before the latest has failed, in which nobody
-	// records any more: true by the flush, false by the CAS of a caller that then looks for it.
-	owed atomics.Bool
+	// owed says that a flush of a changeset before the latest may have failed, in which nobody
+	// records any more. A caller of retry clears it before it looks. Tried is only where the next
+	// one looks first: behind the changeset of this ordinal.
+	owed  atomics.Bool
+	tried atomics.Uint64
 
 	// lastTicket is the ticket of the Start that has come last, which swaps it in; nil
 	// before the first.
@@ -189,7 +191,7 @@ func (f *flusher[E]) room(ctx context.Context) error {
 // recorded completes a Record of n entries from seq on: it waits until they are durable
 // or ctx has ended or, with Config.Async, requests a flush.
 func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
-	f.tracker.retry(f.changeset)
+	f.tracker.retry(nil)
 	if f.async {
 		f.request()
 		return nil
@@ -197,19 +199,35 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 	return f.await(ctx, target{below: seq + n})
 }
 
-// retry requests a flush of the oldest changeset before one of which the store lacks something, if a flush
-// has failed. When that succeeds, its end retries the next: so one is tried at a time, and none is forgotten.
-func (t *Tracker[E]) retry(before *Changeset[E]) {
-	if !t.storage.owed.Load() || !t.storage.owed.CompareAndSwap(true, false) {
+// retry requests a flush of a changeset before the latest of which the store lacks something, if a flush has failed;
+// except for one, which the caller asks for. When the flush succeeds, its end retries another: so each call tries one,
+// in turn, while the store fails, and one call is enough when it does not. One that always fails keeps no other back.
+func (t *Tracker[E]) retry(except *Changeset[E]) {
+	s := t.storage
+	if !s.owed.Load() {
 		return
 	}
-	for c := t.first.Load(); c != nil && c != before; c = c.next.Load() {
-		if !c.stored() {
-			t.storage.owed.Store(true)
-			c.flusher.request()
-			return
+	s.owed.Store(false) // first: what fails while this call looks says so again
+	next := t.lacking(s.tried.Load(), except)
+	if next == nil {
+		next = t.lacking(0, except)
+	}
+	if next != nil {
+		s.owed.Store(true)
+		s.tried.Store(next.ordinal)
+		next.flusher.request()
+	}
+}
+
+// lacking returns the oldest changeset above an ordinal, and before the latest, of which the store lacks something,
+// except for one, or nil.
+func (t *Tracker[E]) lacking(above uint64, except *Changeset[E]) *Changeset[E] {
+	for c := t.first.Load(); c != nil && c.next.Load() != nil; c = c.next.Load() {
+		if c.ordinal > above && c != except && !c.stored() {
+			return c
 		}
 	}
+	return nil
 }
 
 // await waits until the store knows all of t. It returns an error if a flush that
@@ -276,7 +294,7 @@ func (f *flusher[E]) begin() *flush {
 // run is a flush, from its beginning to the moment when the next one may begin.
 func (f *flusher[E]) run(running *flush) {
 	f.protect(running, func() error { return f.flushNext(running) }, func(err error) {
-		older := f.changeset != nil && f.changeset.next.Load() != nil // Start asks for the latest one again
+		older := f.changeset != nil && f.changeset.next.Load() != nil // for the latest one Start asks again
 		if err != nil && older {
 			f.owed.Store(true)
 		}
@@ -286,7 +304,7 @@ func (f *flusher[E]) run(running *flush) {
 		case running.again.Load():
 			f.begin() // or another caller has
 		case err == nil && older:
-			f.tracker.retry(f.tracker.latest())
+			f.tracker.retry(nil)
 		}
 	})
 }

@@ -51,6 +51,9 @@ func step(m *mc.M, store *memory, faults ...string) {
 // what the tracker has when everything is flushed.
 func wantNotified(m *mc.M, tracker *cowchangeset.Tracker[int], store *memory) {
 	store.faults(nil)
+	if ids := cowchangeset.Forgotten(tracker); ids != nil {
+		m.Failf("nobody asks the store again for %v, of which it lacks something", ids)
+	}
 	if err := tracker.Flush(context.Background()); err != nil {
 		m.Failf("Flush: %v", err)
 	}
@@ -901,5 +904,29 @@ func TestStoreThatGivesUp(t *testing.T) {
 				m.Failf("Record: %v", err)
 			}
 		})
+	})
+}
+
+// A changeset of which the store lacks something is asked for again, though another one has just been, and nothing else
+// was lacking.
+func TestOlderChangesetsAreNotForgotten(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Start, whose Seal fails, Prune(9) ∥ Start, whose Seal fails", Mode: mc.Bounded, Preemptions: 1}, func(m *mc.M) {
+		tracker, store, _ := stepping(m, cowchangeset.Config[int]{Async: true})
+		failed := map[string]bool{}
+		store.faults(func(_ context.Context, method, id string) error {
+			if method == "Seal" && !failed[id] {
+				failed[id] = true
+				return errDisk
+			}
+			return nil
+		})
+		start := func() {
+			if _, err := tracker.Start(context.Background()); err != nil {
+				m.Failf("Start: %v", err)
+			}
+		}
+		m.Go(func() { start(); tracker.Prune(9) })
+		m.Go(start)
+		m.Final(func() { wantNotified(m, tracker, store) })
 	})
 }

@@ -3,6 +3,7 @@
 package cowchangeset_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -417,7 +418,8 @@ type double struct {
 	order      []string // of what is stored
 	soonest    uint64   // ordinal that the store has not been told to forget
 	misbehaves bool
-	owed       bool // a call for a set before the latest has failed
+	owed       bool   // a call for a set before the latest has failed
+	tried      uint64 // the ordinal of the one that was called for again last
 	spent      map[string]int
 
 	made   map[string]int // calls of each method, about each changeset
@@ -538,7 +540,7 @@ func (d *double) request(c *doubleSet) {
 // goOn notes that a call for a set has succeeded: that of an older one retries others at its end.
 func (d *double) goOn(c *doubleSet) {
 	if c != d.at(0) && c.knows(d.due(c)) {
-		d.retry(d.at(0))
+		d.retry(nil)
 	}
 }
 
@@ -546,16 +548,22 @@ func (d *double) goOn(c *doubleSet) {
 func (d *double) owes(c *doubleSet) { d.owed = d.owed || c != d.at(0) }
 
 // retry is the tracker's.
-func (d *double) retry(before *doubleSet) {
+func (d *double) retry(except *doubleSet) {
 	if !d.owed {
 		return
 	}
-	d.owed = false
-	for _, c := range d.sets[d.forgotten:] {
-		if c == before || d.owed {
-			return
+	lacking := func(above uint64) *doubleSet {
+		for _, c := range d.sets[d.forgotten:] {
+			if c.ordinal > above && c != except && c != d.at(0) && !c.knows(d.due(c)) {
+				return c
+			}
 		}
-		d.request(c)
+		return nil
+	}
+	d.owed = false
+	if next := cmp.Or(lacking(d.tried), lacking(0)); next != nil {
+		d.owed, d.tried = true, next.ordinal
+		d.request(next)
 	}
 }
 
@@ -673,7 +681,7 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	c.entries = append(c.entries, es...)
 	err := "ok"
 	if d.store() {
-		d.retry(c)
+		d.retry(nil)
 	}
 	if d.async() {
 		d.request(c)
@@ -807,7 +815,7 @@ func (d *double) prune(keep int) int {
 	for len(d.sets)-n > keep && (d.has("PruneUnapplied") || finished(d.sets[n])) && known(d.sets[n]) {
 		n++
 	}
-	d.retry(d.at(0)) // first, but nobody waits for that
+	d.retry(nil)
 	count := n - d.forgotten
 	d.forgotten = n
 	d.tellForgotten()

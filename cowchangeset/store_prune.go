@@ -20,9 +20,6 @@ func (t *Tracker[E]) Prune(keep int) int {
 	if keep < 1 {
 		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))
 	}
-	if t.storage != nil {
-		t.retry(t.latest())
-	}
 	for {
 		first := t.first.Load()
 		if first == nil {
@@ -32,6 +29,9 @@ func (t *Tracker[E]) Prune(keep int) int {
 		c := first
 		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.applyState.Load().finished()) && c.stored() {
 			c = c.next.Load()
+		}
+		if t.storage != nil {
+			t.retry(nil) // or every Prune would stop here
 		}
 		if c == first {
 			t.requestPrune() // if that has failed before

@@ -1452,3 +1452,31 @@ func TestOlderChangesetsAreTriedOneAtATime(t *testing.T) {
 		}
 	})
 }
+
+// A changeset that the store never takes keeps no other back.
+func TestOlderChangesetsAreTriedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{Async: true})
+		m.faults(failing("Append"))
+		for i := range 4 {
+			tracker.Start(t.Context())
+			tracker.Record(i)
+			synctest.Wait()
+		}
+		m.faults(func(_ context.Context, method, id string) error {
+			if method == "Append" && id == "1" {
+				return errDisk
+			}
+			return nil
+		})
+		for range 2 { // the first one may try the changeset that is refused
+			tracker.Record(4)
+			synctest.Wait()
+		}
+		for n, c := range tracker.All() {
+			if lacks := c.Durable() != uint64(c.Len()); lacks != (n == 1) {
+				t.Errorf("of changeset %d the store has %d entries, and there are %d", n, c.Durable(), c.Len())
+			}
+		}
+	})
+}
