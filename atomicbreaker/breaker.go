@@ -94,9 +94,9 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) (err e
 	return fn(ctx)
 }
 
-// RecordSuccess reports a success without a permit. To a closed breaker it is one of a call; it
-// closes an open or half-open one, with the verdict Recovered. It is Late only while the breaker
-// is ForcedOpen.
+// RecordSuccess reports a success without a permit. A closed breaker counts it as that of a call; an
+// open or half-open one closes, with the verdict Recovered. It is Late only while the breaker is
+// ForcedOpen.
 //
 // RecordSuccess is lock-free. It takes effect by one CAS or load.
 func (b *Breaker) RecordSuccess() Verdict {

@@ -46,8 +46,8 @@ type Config struct {
 	// longer ones count as 31.
 	Backoff func(streak int) time.Duration
 
-	// Probes is how many calls of a half-open breaker may be in flight, up to 31, without those
-	// that were admitted before it became half-open. Zero means 1.
+	// Probes is how many calls a half-open breaker may have in flight, up to 31. Calls that it admitted
+	// before it became half-open do not count. Zero means 1.
 	Probes int
 
 	// CloseAfter is how many probes must succeed, with none failing, to close the breaker,
@@ -62,7 +62,7 @@ type Config struct {
 	// ProbeTimeout is how long a probe keeps its slot: when all slots are taken and the newest
 	// probe is older than this, all are free again. Calls may take longer: their results count
 	// while the breaker stays half-open. Zero means OpenTimeout, but at least ten seconds. At most
-	// 37 hours. After Update has shortened it, slots may be kept for the time before.
+	// 37 hours. After Update has shortened it, a slot may be kept for longer.
 	ProbeTimeout time.Duration
 
 	// Classify says what an error that is not nil means; nil means the function Classify.
@@ -221,7 +221,7 @@ type GroupConfig[K comparable] struct {
 	// same key. It is called for failures, errors and commands of absent keys, for their successes
 	// if Default has a SlowRate, and by Update for each key in the group. If its settings are
 	// wrong, those of Default hold: Stats.WrongSettings counts that, and NewGroup with PerKey(k) as
-	// Default says what is wrong. If PerKey panics, the operation records nothing but a total.
+	// Default says what is wrong. If PerKey panics, the operation records at most a total.
 	PerKey func(K) Config
 
 	// ForgetAfter is how long the group remembers an unhealthy key that nobody calls: after that
@@ -238,7 +238,7 @@ type GroupConfig[K comparable] struct {
 	// MaxOpen is how many keys may be open or half-open at once, so that a local fault does not
 	// shut off everything. Zero means no bound. A failure or GroupPermit.Trip that would open one
 	// key too many is Counted, a Trip as a failure; the next one that would open the key tries
-	// again. TripFuncs are not asked about failures that are withheld. Group.Trip and HalfOpen open
+	// again. TripFuncs are not asked about a failure that is withheld. Group.Trip and HalfOpen open
 	// keys beyond the bound, and these count; ForcedOpen keys do not. Lowering the bound closes no
 	// key.
 	MaxOpen int

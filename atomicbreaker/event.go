@@ -26,7 +26,7 @@ type Event struct {
 	// The counts of the generation that ended, with the result that ended it, unless that
 	// was a Permit.Trip of a closed breaker.
 	Failures  int // as in Snapshot, or in the window that opened it
-	Calls     int // in the window that opened it, with a FailureCount those that failed; 0 if none did
+	Calls     int // in the window that opened it, of a FailureCount the failures; 0 if none did
 	Successes int // of probes, while half-open
 	InFlight  int // probes without a result, while half-open
 

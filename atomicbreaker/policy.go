@@ -128,10 +128,10 @@ func (p anyOf) addTo(r *rules) error {
 // and at least ratio of them failed. ratio must be above 0 and at most 1, and is rounded
 // down to a millionth; minCalls and window must be positive.
 //
-// A call that is not Ignored counts for the window, and at most a fifteenth of it and 16 µs longer; of
-// more than a million of one processor in a fifteenth, old ones weigh half, so a larger minCalls may never be
-// reached. A window begins when the breaker closes; for a key of a Group, with its first failure, so
-// choose minCalls high enough.
+// A call that is not Ignored counts for the window, and at most a fifteenth of it and 16 µs longer.
+// If one processor ends more than a million calls in a fifteenth, the older ones weigh half, so that
+// a larger minCalls may never be reached. A window begins when the breaker closes; for a key of a
+// Group, with its first failure, so choose minCalls high enough.
 //
 // Every call reads the clock and adds to a counter of its processor.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {

@@ -85,7 +85,7 @@ type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
 	Would      State         // State without Config.Shadow
-	Failures   int           // while closed: in a row, with Consecutive or a TripFunc, or with a KOfN among the last calls; while half-open: of probes
+	Failures   int           // while closed: in a row, if a policy needs that, or with a KOfN among the last calls; while half-open: of probes
 	Streak     int           // times opened since last closed, ForcedOpen or Disabled, up to 31
 	Successes  int           // of probes, while half-open
 	InFlight   int           // probes that have a slot, while half-open
@@ -93,8 +93,8 @@ type Snapshot struct {
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 
 	// Window has the counts of the first windows that count failures of calls, and slow
-	// calls, while closed. Calls is 0 with only a FailureCount, and that of the longer of two
-	// windows: rates are of one window if both are as long.
+	// calls, while closed. Calls is 0 with only a FailureCount. With two windows it is that of the one
+	// with more, so that rates are exact only if both are as long.
 	Window Counts `json:",omitzero"`
 }
 
