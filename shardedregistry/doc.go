@@ -32,8 +32,8 @@
 //
 // Len, loops, DeleteFunc, Clear and Replace see each key at another moment. Snapshot and Transact see all at one.
 //
-// The registry keeps the key that created an entry, in a transaction the one by which it was used first. If that
-// is a substring of a large string, clone it before.
+// The registry keeps the key that created an entry; in a transaction, the one by which it was first used. If that
+// is a substring of a large string, clone it first.
 //
 // # Guarantees
 //
@@ -71,7 +71,8 @@
 //
 // # Costs
 //
-// Get, Peek and Lookup write nothing shared, unless a snapshot is being taken, and allocate nothing. Update and Put allocate the new record, 8 bytes and the value.
+// Get, Peek and Lookup write nothing shared, unless a snapshot is being taken, and allocate nothing. Update and Put
+// allocate the new record, 8 bytes and the value.
 // Create allocates a record and a cell, the key and 16 bytes; if Normalize has changed the key, also its spelling and
 // 24 bytes. The table takes 26 to 51 bytes for each key, and 17 to 34 beyond 10,000 keys. With indexes, TTL or
 // History, and while a snapshot is being taken, a record takes some 80 bytes more.

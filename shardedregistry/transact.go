@@ -15,8 +15,8 @@ import (
 // it also uses in the transaction, nor deletions where it reads several absent keys, or Transact may
 // return [ErrTooManyRetries].
 //
-// If fn reads several absent keys, each deletion of any key in their shards makes it run again, and so
-// does what expires there. So create many keys one by one, or a few in a transaction.
+// If fn reads several absent keys, it also runs again when any key of their shards is deleted or
+// expires. So do not read hundreds of absent keys in one transaction.
 //
 // Watchers see each key by itself, when all have changed.
 //

@@ -322,8 +322,8 @@ func (rt *root[K, V]) isPlain(rec *record[K, V]) bool {
 }
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
-// first record of a cell, whose version publish sets. M is its word. With a check, indexes or a time to live it runs the user's functions,
-// so its caller holds no lock; an error is theirs.
+// first record of a cell, whose version publish sets. M is its word. With a check, indexes or a
+// time to live it runs the user's functions, so its caller holds no lock; an error is theirs.
 func (rt *root[K, V]) prepare(k hkey[K], rec, old *record[K, V], m word) error {
 	ttl, err := rt.complete(k, rec, old, m)
 	if err == nil && rt.expiry != nil {

@@ -30,9 +30,9 @@ type Event[K comparable, V any] struct {
 // key, had not returned by then.
 //
 // A loop keeps some 180 bytes for each key that has changed and is present, and for up to as many,
-// or 64, that were deleted; and, until it comes to them, deleted keys with their last values: a body
-// that waits keeps all that come and go meanwhile. A change allocates 24 bytes for each loop that is told of it, unless
-// its key waits already.
+// or 64, that were deleted. It also keeps each deleted key with its last value until it comes to it:
+// while its body waits, all that come and go. A change allocates 24 bytes for each loop that is told
+// of it, unless its key waits already.
 //
 // Watch panics if ctx is nil.
 //
