@@ -223,24 +223,22 @@ func (r *root[K, V]) create(at table.Hashed[K], e *entry[K, V], create func() (V
 	}
 }
 
-// GetOrCreateContext is [Cache.GetOrCreate] with a bound on the wait: when ctx ends, the caller
-// gets ctx.Err(), and the creation goes on for the others. When all callers have left, the context
-// given to create is cancelled; a value that it returns all the same is kept, an error is not. A
-// caller that arrives before create returns is its heir: it gets the value if there is one after
-// all, and otherwise starts the next creation. So no caller gets an error that a cancellation may
-// have caused, and creations do not overlap.
+// GetOrCreateContext is [Cache.GetOrCreate] with a bound on the wait: when ctx ends, the caller gets ctx.Err(), and
+// the creation goes on for the others. When all callers have left, the context given to create is cancelled; a
+// value that it returns all the same is kept, an error is not. A caller that arrives before create returns is its
+// heir: it gets the value if there is one after all, and otherwise starts the next creation. So no caller gets an
+// error that a cancellation may have caused, and creations do not overlap.
 //
-// The context given to create has the values of ctx, but neither its deadline nor its end. While
-// create runs, it is cancelled when the last caller has left, when Set ends the creation, and, with
-// ErrClosed as cause, when the cache is closed. A value should not keep it. For a creation that
-// goes on without callers, call with [context.WithoutCancel] on a goroutine of its own.
+// The context given to create has the values of ctx, but neither its deadline nor its end. While create runs, it is
+// cancelled when the last caller has left, when Set ends the creation, and, with ErrClosed as cause, when the cache
+// is closed. A value should not keep it. For a creation that goes on without callers, call with
+// [context.WithoutCancel] on a goroutine of its own.
 //
-// If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that
-// started it, with an error that wraps the [*PanicError] that the others get; if no caller waits,
-// Close returns it. After runtime.Goexit they all get [ErrGoexit]; where create ran on the caller's
-// goroutine, that ends. If ctx has ended already,
-// GetOrCreateContext returns the value if there is one, and otherwise ctx.Err(). A nil create stands
-// for Config.Create. GetOrCreateContext panics if ctx is nil, or both functions are.
+// If ctx can end, create runs on a goroutine of its own. A panic in create goes on in the caller that started it,
+// with an error that wraps the [*PanicError] that the others get; if no caller waits, Close returns it. After
+// runtime.Goexit they all get [ErrGoexit]; where create ran on the caller's goroutine, that ends. If ctx has ended
+// already, GetOrCreateContext returns the value if there is one, and otherwise ctx.Err(). A nil create stands for
+// Config.Create. GetOrCreateContext panics if ctx is nil, or both functions are.
 //
 // GetOrCreateContext is wait-free if k has a value, and otherwise blocking: it waits for create or until ctx
 // ends, and for the mutex of one bucket. It takes effect as GetOrCreate does, or when the caller leaves.

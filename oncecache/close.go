@@ -12,14 +12,15 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Close closes the cache, which is empty from then on. Callers that ask for a key or wait for a creation that has
-// the key get [ErrClosed]. The contexts of create functions that run are cancelled, with ErrClosed as cause, and values that
-// they still return are not kept. Values are closed on goroutines of the cache.
+// Close closes the cache, which is empty from then on. Callers that ask for a key or wait for a creation get
+// [ErrClosed], unless Delete has ended the creation: they get its outcome. The contexts of create functions that
+// run are cancelled, with ErrClosed as cause, and values that they still return are not kept. Values are closed on
+// goroutines of the cache.
 //
 // Close waits for that, for leases, and for functions of the user that run, until ctx ends. Then it returns a
 // [*PendingError], which wraps the error of ctx and names the keys that Close has not waited for; the closing goes
-// on. Joined with that, Close returns the first 100 of the errors of Config.Close, and of the panics that no other caller
-// got. Close may be called again, to wait again and for the same errors, but not by a function that it waits for.
+// on. Joined with that, Close returns the first 100 errors of Config.Close and panics that no other caller got.
+// Close may be called again, to wait again and for the same errors, but not by a function that it waits for.
 //
 // A call that Close overtakes may still find and store values; they are removed and closed all the same, and no call
 // that begins after Close has returned sees them. Then Set closes the value, if there is a Config.Close function.
@@ -131,7 +132,7 @@ func (r *root[K, V]) uncount(e *entry[K, V]) *state[K, V] {
 // value is to be closed now. It follows uncount, which has returned s.
 func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (free *entry[K, V]) {
 	if !r.owns || !s.ready() {
-		r.letLoose(e, s)
+		r.forgetNext(e, s)
 		return nil
 	}
 	if s.node != nil && e.mark.isExpired() {
@@ -141,14 +142,13 @@ func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (fre
 	if s.users.kill() {
 		return e
 	}
-	r.letLoose(e, s)
+	r.forgetNext(e, s)
 	r.backlog.linger(e.key, s.users)
 	return nil
 }
 
-// letLoose takes what a Refresh has made off the state of e, which has left the table in state s, if leases may
-// keep e: so they keep no value that came after it.
-func (r *root[K, V]) letLoose(e *entry[K, V], s *state[K, V]) {
+// forgetNext takes what a Refresh has made off e, which has left the table in state s, if leases may keep e.
+func (r *root[K, V]) forgetNext(e *entry[K, V], s *state[K, V]) {
 	if n := s.making(); n != nil && (r.owns || s.users == nil || s.users.count() > 0) {
 		r.detach(e, n)
 	}

@@ -24,9 +24,9 @@ type Config[K comparable, V any] struct {
 	// and for renewals if Renew is nil.
 	Create func(ctx context.Context, k K) (V, error)
 
-	// Close, if set, makes the cache the owner of its values: it is called once for each value that
-	// was created or set, when the value has left the cache and no lease holds it. So hold a value
-	// by [Cache.Acquire]. A value that a create function for one key returns beside an error is not closed.
+	// Close, if set, makes the cache the owner of its values: it is called once for each value that was created or
+	// set, when the value has left the cache and no lease holds it. So hold a value by [Cache.Acquire]. A value
+	// that a create function for one key returns beside an error is not closed.
 	//
 	// A value that is set, or returned by a create function, while the key has the same value stays open. Two
 	// values are the same if all their parts are: equal by ==, or the same map, slice, function or channel. A
@@ -42,13 +42,12 @@ type Config[K comparable, V any] struct {
 	// the source before.
 	Close func(K, V) error
 
-	// CloseBeforeCreate makes the next creation of a key wait, within the contexts of its callers and
-	// within CreateTimeout, until nothing is left of the key: until values that were removed have no
-	// leases and are closed, and create functions that Delete or a timeout has overtaken have
-	// returned. It is for resources that must be alone: a file that is locked, a port. A caller that
-	// holds a lease of the removed value, or its Close function, would wait for itself. Set,
-	// SetIfAbsent and Refresh still put a second value beside the first, and nobody waits for what Set
-	// refuses as too heavy. It needs Close.
+	// CloseBeforeCreate makes the next creation of a key wait, within the contexts of its callers and within
+	// CreateTimeout, until nothing is left of the key: until values that were removed have no leases and are
+	// closed, and create functions that Delete or a timeout has overtaken have returned. It is for resources that
+	// must be alone: a file that is locked, a port. A caller that holds a lease of the removed value, or its Close
+	// function, would wait for itself. Set, SetIfAbsent and Refresh still put a second value beside the first, and
+	// a value that Set refuses as too heavy is closed beside the next. It needs Close.
 	CloseBeforeCreate bool
 
 	// OnRemove, if set, is called once for each value that leaves the cache, with the reason and
@@ -75,61 +74,57 @@ type Config[K comparable, V any] struct {
 	// made together do not expire together: with 0.1, an hour is 54 to 60 minutes.
 	TTLJitter float64
 
-	// RenewAhead is how long before its TTL ends a value is renewed in the background, by Renew or
-	// Create: the first call that uses the value from then on starts the renewal, and all calls get
-	// the old value until it is done. So a value that should be fresh for five minutes, and may be
-	// used for a day if its source is down, has a TTL of 24 hours and a RenewAhead of 5 minutes
-	// less. A constant TTL must be above it; a value of a shorter TTLFunc is renewed after half of
-	// that. Zero means that values are not renewed.
+	// RenewAhead is how long before its TTL ends a value is renewed in the background, by Renew or Create: the
+	// first call that uses the value from then on starts the renewal, and all calls get the old value until it is
+	// done. So a value that should be fresh for five minutes, and may be used for a day if its source is down, has
+	// a TTL of 24 hours and a RenewAhead of 5 minutes less. A constant TTL must be above it; a value of a shorter
+	// TTLFunc is renewed after half of that. Zero means that values are not renewed.
 	//
-	// A renewal is a Refresh. If the old value leaves the cache first, the renewal becomes the
-	// creation of the key, which is cancelled if nobody waits for it. If it fails, the old value
-	// stays, and the first use after a pause starts the next renewal; the pause is an eighth of
-	// RenewAhead, or of the time before it if that is shorter. It begins when the function has returned,
-	// also after CreateTimeout: so a function should heed its context. TTLs above 190 years are not renewed.
+	// A renewal is a Refresh. If the old value leaves the cache first, the renewal becomes the creation of the key,
+	// which is cancelled if nobody waits for it. If it fails, the old value stays, and the first use after a pause
+	// starts the next renewal; the pause is an eighth of RenewAhead, or of the time before it if that is shorter.
+	// It begins when the function has returned, even after CreateTimeout. TTLs above 190 years are not renewed.
 	RenewAhead time.Duration
 
-	// Renew makes a new value from the old one, as the function of [Cache.Refresh] does. In the
-	// background, its context has no values. It needs RenewAhead. Nil means that renewals call Create.
+	// Renew makes a new value from the old one, as the function of [Cache.Refresh] does. In the background, its
+	// context has no values. It needs RenewAhead. Nil means that renewals call Create.
 	Renew func(ctx context.Context, k K, old V) (V, error)
 
-	// ErrorTTL is how long the error of a create function is kept and returned without another
-	// call. Zero means that errors are not kept; less than zero, until a call sets or deletes the
-	// key. MaxEntries and IdleTimeout may remove the error earlier. Not kept are panics, timeouts,
-	// cycles, errors of a Refresh that began with a value, and errors that come when all callers have
-	// left.
+	// ErrorTTL is how long the error of a create function is kept and returned without another call. Zero means
+	// that errors are not kept; less than zero, until a call sets or deletes the key. MaxEntries and IdleTimeout
+	// may remove the error earlier. Not kept are panics, timeouts, cycles, errors of a Refresh that began with a
+	// value, and errors that come when all callers have left.
 	ErrorTTL time.Duration
 
 	// ErrorTTLFunc is an ErrorTTL for each error, including the ErrNotFound of a key that the
 	// function of GetOrCreateMany leaves out. If it is set, ErrorTTL must be zero.
 	ErrorTTLFunc func(K, error) time.Duration
 
-	// CreateTimeout bounds how long anyone waits for a create function. After that time its callers
-	// get [ErrCreateTimeout], its context is cancelled with that as cause, and the key is free,
-	// even if the function ignores its context and goes on. A value that it then returns is closed.
-	// Zero means no bound.
+	// CreateTimeout bounds how long anyone waits for a create function. After that time its callers get
+	// [ErrCreateTimeout], its context is cancelled with that as cause, and the key is free, even if the function
+	// ignores its context and goes on. A value that it then returns is closed. Zero means no bound.
 	CreateTimeout time.Duration
 
-	// MaxEntries bounds the number of values and kept errors. Adding one beyond the bound evicts
-	// others, by SIEVE: those that no hit has used for some time. Leased values stay, so there may
-	// be more until the next entry comes, and one more for every 64 leases, as a search passes at
-	// most 64 leased values. Zero means no bound.
+	// MaxEntries bounds the number of values and kept errors. Adding one beyond the bound evicts others, by SIEVE:
+	// those that no hit has used for some time. Leased values stay, so there may be more until the next entry
+	// comes, and one more for every 64 leases, as a search passes at most 64 leased values. Zero means no bound.
 	MaxEntries int
 
-	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound
-	// evicts others, whatever they weigh. Leased values stay, and count: the sum may exceed MaxWeight by
-	// what is leased, and by one more value for every 64 leases, until the next value comes. A value that alone weighs more is not kept, and evicts no other key's: its callers get
-	// it, as if Delete came at once. Kept errors weigh nothing: for them set MaxEntries too.
+	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound evicts
+	// others, whatever they weigh. Leased values stay, and count: until the next value comes, the sum may exceed
+	// MaxWeight by them, and by one more for every 64 leases. A value that alone weighs more is not kept, and
+	// evicts no other key's: its callers get it, as if Delete came at once. Kept errors weigh nothing: for them set
+	// MaxEntries too.
 	MaxWeight int64
 
 	// Weight returns the weight of a value, for instance its bytes; it is called when the value was
 	// made or set. A negative weight counts as a panic. MaxWeight needs it.
 	Weight func(K, V) int64
 
-	// IdleTimeout removes values and kept errors that no caller has used for that long; removal may
-	// come half of that time later. A lease counts as a use until it ends, and a Refresh while it runs.
-	// Peek, Info, All and SetIfAbsent are no uses of a value that they find. To exempt a value, hold a
-	// lease of it. Zero means that idle values stay.
+	// IdleTimeout removes values and kept errors that no caller has used for that long; removal may come half of
+	// that time later. A lease counts as a use until it ends, a Refresh while it runs; Peek, Info, All and
+	// SetIfAbsent do not use what they find. To exempt a value, hold a lease of it. Zero means that idle values
+	// stay.
 	IdleTimeout time.Duration
 
 	// RecordStats makes [Stats] count look-ups, calls that wait for another's creation, and the time that

@@ -691,16 +691,15 @@ func (r *root[K, V]) overtake(e, to *entry[K, V]) (ready bool) {
 // finds it there helps to take it out; see current.
 func (r *root[K, V]) timeOut(e *entry[K, V], s *state[K, V], old *entry[K, V]) {
 	failed := failedState[K, V](ErrCreateTimeout, s.flight.claim)
-	r.accounting.timedOut.Add(1) // before anybody sees it
-	if r.hide(e, s, failed) {    // LP(GetOrCreate): timed out
+	if r.hide(e, s, failed) { // LP(GetOrCreate): timed out
 		if old != nil {
 			r.detach(old, e)
 		}
 		r.vacate(e)
 	} else if m := e.state.Load(); m.ready() || m.end.to == nil || !m.end.to.state.CompareAndSwap(s, failed) {
-		r.accounting.timedOut.Add(-1)
 		return // it has ended
 	}
+	r.accounting.timedOut.Add(1)
 	s.flight.end()
 	s.flight.callOff(ErrCreateTimeout)
 }

@@ -746,33 +746,65 @@ func TestReleasedLeasesOfNothingAreNotReported(t *testing.T) {
 	}
 }
 
+// big is a value whose memory is looked for.
+type big [1 << 20]byte
+
+func makesBig(context.Context, string) (*big, error) { return new(big), nil }
+
+func closesBig(string, *big) error { return nil }
+
+// wantFreed checks that all but the last of made have been freed.
+func wantFreed(t *testing.T, name string, made []weak.Pointer[big]) {
+	t.Helper()
+	runtime.GC()
+	runtime.GC()
+	left := 0
+	for _, w := range made {
+		if w.Value() != nil {
+			left++
+		}
+	}
+	if left > 1 {
+		t.Errorf("%s: %d values are in memory beside the leased one", name, left)
+	}
+}
+
 // A lease keeps its value, and none that came later.
 func TestLeaseKeepsNoLaterValue(t *testing.T) {
-	type big [1 << 20]byte
-	for name, config := range map[string]oncecache.Config[string, *big]{
-		"plain": {}, "closed": {Close: func(string, *big) error { return nil }}, "bounded": {MaxEntries: 2}, "TTL": {TTL: time.Hour, Close: func(string, *big) error { return nil }},
+	refresh := func(c *oncecache.Cache[string, *big], v *big) {
+		c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { return v, nil })
+	}
+	owner := oncecache.Config[string, *big]{TTL: time.Hour, Close: closesBig}
+	for _, tt := range []struct {
+		name   string
+		config oncecache.Config[string, *big]
+		bring  func(*oncecache.Cache[string, *big], *big)
+	}{
+		{"Refresh", oncecache.Config[string, *big]{}, refresh},
+		{"Refresh, values are closed", oncecache.Config[string, *big]{Close: closesBig}, refresh},
+		{"Refresh, MaxEntries", oncecache.Config[string, *big]{MaxEntries: 2}, refresh},
+		{"Refresh, TTL", owner, refresh},
+		{"Set", owner, func(c *oncecache.Cache[string, *big], v *big) { c.Set("k", v) }},
+		{"Set in Refresh", owner, func(c *oncecache.Cache[string, *big], v *big) {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Set("k", v); return new(big), nil })
+		}},
+		{"Delete in Refresh", owner, func(c *oncecache.Cache[string, *big], v *big) {
+			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Delete("k"); return v, nil })
+		}},
+		{"GetOrCreate", owner, func(c *oncecache.Cache[string, *big], v *big) {
+			c.Delete("k")
+			c.GetOrCreate("k", func() (*big, error) { return v, nil })
+		}},
 	} {
-		c := oncecache.MustNew(config)
-		l, _ := c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
+		c := oncecache.MustNew(tt.config)
+		l, _ := c.Acquire(context.Background(), "k", makesBig)
 		var made []weak.Pointer[big]
 		for range 10 {
-			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) {
-				v := new(big)
-				made = append(made, weak.Make(v))
-				return v, nil
-			})
+			v := new(big)
+			made = append(made, weak.Make(v))
+			tt.bring(c, v)
 		}
-		runtime.GC()
-		runtime.GC()
-		left := 0
-		for _, w := range made {
-			if w.Value() != nil {
-				left++
-			}
-		}
-		if left > 1 {
-			t.Errorf("%s: %d values are in memory beside the leased one; %d closed", name, left, c.Stats().Closed)
-		}
+		wantFreed(t, tt.name, made)
 		l.Release()
 		runtime.KeepAlive(c)
 	}
@@ -780,13 +812,11 @@ func TestLeaseKeepsNoLaterValue(t *testing.T) {
 
 // Nor one that a Refresh has made in the place of a value that had expired meanwhile.
 func TestLeaseOfAnExpiredValueKeepsNoLaterOne(t *testing.T) {
-	type big [1 << 20]byte
 	var made []weak.Pointer[big]
 	var l oncecache.Lease[string, *big]
-	var c *oncecache.Cache[string, *big]
 	synctest.Test(t, func(t *testing.T) {
-		c = oncecache.MustNew(oncecache.Config[string, *big]{TTL: time.Second, Close: func(string, *big) error { return nil }})
-		l, _ = c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
+		c := oncecache.MustNew(oncecache.Config[string, *big]{TTL: time.Second, Close: closesBig})
+		l, _ = c.Acquire(context.Background(), "k", makesBig)
 		for range 10 {
 			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) {
 				time.Sleep(2 * time.Second)
@@ -798,56 +828,6 @@ func TestLeaseOfAnExpiredValueKeepsNoLaterOne(t *testing.T) {
 		c.Delete("k")
 		synctest.Wait()
 	})
-	runtime.GC()
-	runtime.GC()
-	left := 0
-	for _, w := range made {
-		if w.Value() != nil {
-			left++
-		}
-	}
-	if left > 1 {
-		t.Errorf("%d values are in memory beside the leased one; %d closed", left, c.Stats().Closed)
-	}
+	wantFreed(t, "it expires", made)
 	runtime.KeepAlive(l)
-}
-
-// Nor one that Set, or another creation, has brought.
-func TestLeaseKeepsNoValueOfSet(t *testing.T) {
-	type big [1 << 20]byte
-	for name, f := range map[string]func(c *oncecache.Cache[string, *big], v *big){
-		"Set": func(c *oncecache.Cache[string, *big], v *big) { c.Set("k", v) },
-		"Set in Refresh": func(c *oncecache.Cache[string, *big], v *big) {
-			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Set("k", v); return new(big), nil })
-		},
-		"Delete in Refresh": func(c *oncecache.Cache[string, *big], v *big) {
-			c.Refresh(context.Background(), "k", func(context.Context, string, *big, bool) (*big, error) { c.Delete("k"); return v, nil })
-		},
-		"GetOrCreate": func(c *oncecache.Cache[string, *big], v *big) {
-			c.Delete("k")
-			c.GetOrCreate("k", func() (*big, error) { return v, nil })
-		},
-	} {
-		c := oncecache.MustNew(oncecache.Config[string, *big]{TTL: time.Hour, Close: func(string, *big) error { return nil }})
-		l, _ := c.Acquire(context.Background(), "k", func(context.Context, string) (*big, error) { return new(big), nil })
-		var made []weak.Pointer[big]
-		for range 10 {
-			v := new(big)
-			made = append(made, weak.Make(v))
-			f(c, v)
-		}
-		runtime.GC()
-		runtime.GC()
-		left := 0
-		for _, w := range made {
-			if w.Value() != nil {
-				left++
-			}
-		}
-		if left > 1 {
-			t.Errorf("%s: %d values are in memory beside the leased one; %d closed", name, left, c.Stats().Closed)
-		}
-		l.Release()
-		runtime.KeepAlive(c)
-	}
 }

@@ -4,22 +4,24 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// GetOrCreateMany returns the values of keys. It calls create once with those that are neither
-// cached nor being created, keeps what create returns for them, and waits for the others. Keys for
-// which create returns no value, or of which the error is ErrNotFound, are missing from the result, and other callers
-// of them get [ErrNotFound]. So are keys that hold a NaN. Values for keys that were not asked for are dropped, and
-// closed. A nil create stands for calls of Config.Create, one key after the other.
+// GetOrCreateMany returns the values of keys. It calls create once with those that are neither cached nor being
+// created, keeps what create returns for them, and waits for the others. Keys for which create returns no value, or
+// the error ErrNotFound, are missing from the result, and other callers of them get [ErrNotFound]; so are keys that
+// hold a NaN. Values for keys that were not asked for are closed. A nil create stands for calls of Config.Create,
+// one key after the other.
 //
-// If create returns an error, each of its keys without a value, or with the zero value, gets that error; if it is a
-// [KeyErrors] about any of its keys, the error that it has for the key; a value beside that is closed. If create panics or calls
-// [runtime.Goexit], all of its keys get that. GetOrCreateMany returns the values that it has, and a
-// KeyErrors with the errors of the other keys. When ctx ends, the remaining keys get ctx.Err().
+// If create returns an error, each of its keys without a value, or with the zero value, gets that error. A
+// [KeyErrors] gives each key its own error, and a value beside that is closed; if it is about none of them, all
+// keys without a value get it. If create panics or calls [runtime.Goexit], all of its keys get that.
+// GetOrCreateMany returns the values that it has, and a KeyErrors with the errors of the other keys. When ctx ends,
+// the remaining keys get ctx.Err().
 //
 // Create may be called again, for keys whose creations by other calls were cancelled, or which had to be closed
 // before. Two calls never wait for each other: each has called its function before it waits. The context of create
@@ -313,17 +315,14 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error), al
 // answer writes what the function has returned into the entries and ends.
 func (b *batch[K, V]) answer(made map[K]V, err error, ends []result) {
 	each, byKey := keyErrorsIn[K](err)
-	foreign := len(each) > 0 // it says nothing about the keys that were asked for
-	for i := range b.own {
-		foreign = foreign && each[b.own[i].entry.key] == nil
-	}
+	ofOthers := len(each) > 0 && !slices.ContainsFunc(b.own, func(n creation[K, V]) bool { return each[n.entry.key] != nil })
 	of := func(k K, v V, ok bool) error {
 		switch {
 		case each[k] != nil:
 			return each[k]
 		case ok && (byKey || err == nil || !isZero(v)):
 			return nil
-		case err != nil && (!byKey || foreign && !ok):
+		case err != nil && (!byKey || ofOthers):
 			return err
 		}
 		return ErrNotFound
@@ -348,9 +347,13 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 	r := b.root
 	r.accounting.begin(onePending) // until it is known what to do with a panic
 	defer r.accounting.finish(onePending)
-	claims := b.extraClaims()
-	ends := make([]leftovers[K, V], len(b.own))
+	var out []*entry[K, V]
 	var over tally
+	drop := func(k K, v V, claim *claim) {
+		r.accounting.begin(onePending)
+		out = append(out, r.unfit(k, v, claim))
+	}
+	ends := make([]leftovers[K, V], len(b.own))
 	for i := range b.own {
 		n, how := &b.own[i], of(i)
 		if how.err == nil {
@@ -361,12 +364,19 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 		if r.records {
 			defer r.recordEnd(n.entry.key, n.state.flight.since, how)() // even if another exits
 		}
+		if v, ok := b.extra[n.entry.key]; ok { // the key's, until it is closed
+			c := n.state.flight.claim
+			if c != nil {
+				c.join() // does not fail: the function is counted
+			}
+			drop(n.entry.key, v, c)
+			delete(b.extra, n.entry.key)
+		}
 		ends[i] = n.conclude(how)
 		over += ends[i].over
 		heard = heard || ends[i].heard
 	}
 	r.accounting.finish(over) // before anyone wakes
-	var out []*entry[K, V]
 	for i, left := range ends {
 		if left.wakes {
 			b.own[i].state.flight.end()
@@ -379,26 +389,10 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 		out = append(out, left.unfit)
 	}
 	for k, v := range b.extra {
-		r.accounting.begin(onePending)
-		out = append(out, r.unfit(k, v, claims[k]))
+		drop(k, v, nil)
 	}
 	r.later(out...)
 	return heard
-}
-
-// extraClaims returns the claims of the keys of the batch that have a value in extra, which is counted there.
-func (b *batch[K, V]) extraClaims() (claims map[K]*claim) {
-	if !b.root.config.CloseBeforeCreate || len(b.extra) == 0 {
-		return nil
-	}
-	claims = map[K]*claim{}
-	for i := range b.own {
-		k, c := b.own[i].entry.key, b.own[i].state.flight.claim
-		if _, ok := b.extra[k]; ok && c.join() { // the function is counted, so something is left
-			claims[k] = c
-		}
-	}
-	return claims
 }
 
 // gather waits for the outcomes. It returns the keys that have to be looked for again.

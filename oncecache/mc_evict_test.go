@@ -842,9 +842,6 @@ func TestProtocolsOfTimeouts(t *testing.T) {
 			if err == nil && got == 0 {
 				e.m.Failf("no value and no error")
 			}
-			if err == oncecache.ErrCreateTimeout && e.c.Stats().TimedOut == 0 {
-				e.m.Failf("a creation has timed out, and none is counted")
-			}
 		}
 	}
 	// alone waits for its own creation, which has a goroutine of its own.

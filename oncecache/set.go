@@ -8,12 +8,11 @@ import (
 // Set makes v the value of k, and returns the value that it replaced, if there was one. If a value is being
 // created for k, all callers of that creation get v, and the context of the create function is cancelled.
 //
-// Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more
-// than MaxWeight: then k has no value afterwards. With a Config.Close function, the cache closes v
-// in the end, at once if it is not stored, and the value that Set returns at once, unless a lease
-// holds it. Then, or with OnRemove, if v is the value that is already there, it stays, with its weight and its
-// leases; its time to live begins anew, and it counts as used. Do not set a value again once it was removed, nor
-// let create return it.
+// Set stores nothing for a key that holds a NaN, or if the cache is closed, or if v weighs more than MaxWeight:
+// then k has no value afterwards. With a Config.Close function, the cache closes v in the end, at once if it is not
+// stored, and the value that Set returns at once, unless a lease holds it. With Close or OnRemove, a v that is
+// already the key's stays, with its weight and leases; its time to live begins anew, and it counts as used. Neither
+// set a removed value again nor return it from create.
 //
 // Set is blocking on the mutex of one bucket, and for Config.Close where it calls that. It takes
 // effect when the new entry takes the place of the old one, or when v is found there.

@@ -11,11 +11,12 @@ import (
 // Stats has the counts of a cache since it was made, which never go down, and its weight.
 //
 // Hits, Misses and Joined are zero without RecordStats. Their look-ups are those of Get, GetOrCreate,
-// GetOrCreateContext, Load, Acquire and Wait, and of each key of GetOrCreateMany.
+// GetOrCreateContext, Load, Acquire and Wait, and of each key of GetOrCreateMany. Joined is of these calls,
+// and of a Refresh of a key that has no value.
 type Stats struct {
 	Hits   uint64 // look-ups that found a value
 	Misses uint64 // look-ups that did not
-	Joined uint64 // calls, or keys of a batch, that met a creation of another call, but for a Refresh of a value, and waited for it
+	Joined uint64 // calls, or keys of a batch, that met a creation of another call and waited for it
 
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
@@ -59,7 +60,8 @@ func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats returns the counts of the cache so far. They are exact while no call changes the cache.
+// Stats returns the counts of the cache so far. They are exact while no call changes the cache; a timeout is
+// counted a moment after its callers may have returned.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (c *Cache[K, V]) Stats() Stats {
