@@ -1454,7 +1454,7 @@ func TestOlderChangesetsAreTriedOneAtATime(t *testing.T) {
 }
 
 // A changeset that the store never takes keeps no other back.
-func TestOlderChangesetsAreTriedInTurn(t *testing.T) {
+func TestRefusedChangesetKeepsNoOtherBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, m := kept(cowchangeset.Config[int]{Async: true})
 		m.faults(failing("Append"))
