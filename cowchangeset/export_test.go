@@ -254,7 +254,7 @@ func (t *Tracker[E]) FirstOrdinal() uint64 { return t.first.Load().ordinal }
 // Forgotten returns the changesets before the latest of which the store lacks something, though no call of retry will
 // look for them. Nothing else runs.
 func Forgotten[E any](t *Tracker[E]) (ids []string) {
-	if t.storage.owed.Load() {
+	if RetriesOlder(t) {
 		return nil
 	}
 	for c := t.first.Load(); c != nil && c.next.Load() != nil; c = c.next.Load() {
@@ -264,3 +264,6 @@ func Forgotten[E any](t *Tracker[E]) (ids []string) {
 	}
 	return ids
 }
+
+// RetriesOlder reports whether the next Record looks for changesets before the latest of which the store lacks something.
+func RetriesOlder[E any](t *Tracker[E]) bool { return t.storage.owed.Load() }

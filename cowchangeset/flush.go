@@ -191,7 +191,7 @@ func (f *flusher[E]) room(ctx context.Context) error {
 // recorded completes a Record of n entries from seq on: it waits until they are durable
 // or ctx has ended or, with Config.Async, requests a flush.
 func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
-	f.tracker.retry(nil)
+	f.tracker.retry()
 	if f.async {
 		f.request()
 		return nil
@@ -199,18 +199,18 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 	return f.await(ctx, target{below: seq + n})
 }
 
-// retry requests a flush of a changeset before the latest of which the store lacks something, if a flush has failed;
-// except for one, which the caller asks for. When the flush succeeds, its end retries another: so each call tries one,
-// in turn, while the store fails, and one call is enough when it does not. One that always fails keeps no other back.
-func (t *Tracker[E]) retry(except *Changeset[E]) {
+// retry requests a flush of a changeset before the latest of which the store lacks something, if a flush has failed.
+// When it succeeds, its end retries another: so each call tries one, in turn, while the store fails, and one call is
+// enough when it does not. A changeset that the store always refuses keeps no other back.
+func (t *Tracker[E]) retry() {
 	s := t.storage
 	if !s.owed.Load() {
 		return
 	}
 	s.owed.Store(false) // first: what fails while this call looks says so again
-	next := t.lacking(s.tried.Load(), except)
+	next := t.lacking(s.tried.Load())
 	if next == nil {
-		next = t.lacking(0, except)
+		next = t.lacking(0)
 	}
 	if next != nil {
 		s.owed.Store(true)
@@ -220,10 +220,10 @@ func (t *Tracker[E]) retry(except *Changeset[E]) {
 }
 
 // lacking returns the oldest changeset above an ordinal, and before the latest, of which the store lacks something,
-// except for one, or nil.
-func (t *Tracker[E]) lacking(above uint64, except *Changeset[E]) *Changeset[E] {
+// or nil.
+func (t *Tracker[E]) lacking(above uint64) *Changeset[E] {
 	for c := t.first.Load(); c != nil && c.next.Load() != nil; c = c.next.Load() {
-		if c.ordinal > above && c != except && !c.stored() {
+		if c.ordinal > above && !c.stored() {
 			return c
 		}
 	}
@@ -304,7 +304,7 @@ func (f *flusher[E]) run(running *flush) {
 		case running.again.Load():
 			f.begin() // or another caller has
 		case err == nil && older:
-			f.tracker.retry(nil)
+			f.tracker.retry()
 		}
 	})
 }

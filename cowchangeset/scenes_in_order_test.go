@@ -537,10 +537,10 @@ func (d *double) request(c *doubleSet) {
 	}
 }
 
-// goOn notes that a call for a set has succeeded: that of an older one retries others at its end.
+// goOn notes that a flush of a set has succeeded: that of an older one retries others at its end.
 func (d *double) goOn(c *doubleSet) {
 	if c != d.at(0) && c.knows(d.due(c)) {
-		d.retry(nil)
+		d.retry()
 	}
 }
 
@@ -548,13 +548,13 @@ func (d *double) goOn(c *doubleSet) {
 func (d *double) owes(c *doubleSet) { d.owed = d.owed || c != d.at(0) }
 
 // retry is the tracker's.
-func (d *double) retry(except *doubleSet) {
+func (d *double) retry() {
 	if !d.owed {
 		return
 	}
 	lacking := func(above uint64) *doubleSet {
 		for _, c := range d.sets[d.forgotten:] {
-			if c.ordinal > above && c != except && c != d.at(0) && !c.knows(d.due(c)) {
+			if c.ordinal > above && c != d.at(0) && !c.knows(d.due(c)) {
 				return c
 			}
 		}
@@ -648,7 +648,7 @@ func (d *double) begin() string {
 	d.sets = append(d.sets, n)
 	if before != nil {
 		before.sealed = true
-		d.retry(before)
+		d.goOn(before) // the flush has nothing to do
 		d.request(before)
 	}
 	return fmt.Sprint(n.id, " ", n.ordinal)
@@ -681,7 +681,7 @@ func (d *double) record(c *doubleSet, inactive string, soon bool, n int) string 
 	c.entries = append(c.entries, es...)
 	err := "ok"
 	if d.store() {
-		d.retry(nil)
+		d.retry()
 	}
 	if d.async() {
 		d.request(c)
@@ -815,7 +815,7 @@ func (d *double) prune(keep int) int {
 	for len(d.sets)-n > keep && (d.has("PruneUnapplied") || finished(d.sets[n])) && known(d.sets[n]) {
 		n++
 	}
-	d.retry(nil)
+	d.retry()
 	count := n - d.forgotten
 	d.forgotten = n
 	d.tellForgotten()

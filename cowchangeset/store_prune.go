@@ -31,7 +31,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 			c = c.next.Load()
 		}
 		if t.storage != nil {
-			t.retry(nil) // or every Prune would stop here
+			t.retry() // or every Prune would stop here
 		}
 		if c == first {
 			t.requestPrune() // if that has failed before

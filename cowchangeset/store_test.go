@@ -1450,6 +1450,9 @@ func TestOlderChangesetsAreTriedOneAtATime(t *testing.T) {
 				t.Errorf("of changeset %d the store has %d entries, and there are %d", c.Ordinal(), c.Durable(), c.Len())
 			}
 		}
+		if cowchangeset.RetriesOlder(tracker) {
+			t.Error("each Record still looks for older changesets, and the store has all")
+		}
 	})
 }
 

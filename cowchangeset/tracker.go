@@ -359,7 +359,6 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 		if err == nil && !s.settled.Swap(true) {
 			t.appear(s.made)
 			if latest != nil {
-				t.retry(latest)
 				latest.flusher.request() // so that the store knows at once that it is sealed
 			}
 		}
