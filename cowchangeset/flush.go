@@ -220,9 +220,9 @@ func (t *Tracker[E]) retry() {
 }
 
 // lacking returns the oldest changeset above an ordinal, and before the latest, of which the store lacks something,
-// or nil.
+// or nil. There is a changeset.
 func (t *Tracker[E]) lacking(above uint64) *Changeset[E] {
-	for c := t.first.Load(); c != nil && c.next.Load() != nil; c = c.next.Load() {
+	for c := t.first.Load(); c.next.Load() != nil; c = c.next.Load() {
 		if c.ordinal > above && !c.stored() {
 			return c
 		}

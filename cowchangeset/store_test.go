@@ -1423,6 +1423,9 @@ func TestSealsAreTriedAgain(t *testing.T) {
 func TestOlderChangesetsAreTriedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, m := kept(cowchangeset.Config[int]{Async: true})
+		tracker.Start(t.Context()) // the oldest one lacks nothing
+		tracker.Record(0)
+		synctest.Wait()
 		var failed atomic.Int64
 		m.faults(func(_ context.Context, method, _ string) error {
 			if method == "Append" {

@@ -131,8 +131,10 @@ func (r *root[K, V]) uncount(e *entry[K, V]) *state[K, V] {
 // release lets no new user take hold of the value of e, if it has one, and returns e if its
 // value is to be closed now. It follows uncount, which has returned s.
 func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (free *entry[K, V]) {
+	if n := s.making(); n != nil {
+		r.detach(e, n) // so that a lease of e keeps no later value
+	}
 	if !r.owns || !s.ready() {
-		r.forgetNext(e, s)
 		return nil
 	}
 	if s.node != nil && e.mark.isExpired() {
@@ -142,16 +144,8 @@ func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (fre
 	if s.users.kill() {
 		return e
 	}
-	r.forgetNext(e, s)
 	r.backlog.linger(e.key, s.users)
 	return nil
-}
-
-// forgetNext takes what a Refresh has made off e, which has left the table in state s, if leases may keep e.
-func (r *root[K, V]) forgetNext(e *entry[K, V], s *state[K, V]) {
-	if n := s.making(); n != nil && (r.owns || s.users == nil || s.users.count() > 0) {
-		r.detach(e, n)
-	}
 }
 
 // unfit returns an entry with a value that is pending, which no key and no caller has.
