@@ -565,6 +565,21 @@ func TestTripFuncsAreAskedAboutTheirWindow(t *testing.T) {
 	}
 }
 
+// Whether a success was slow is asked of the window that has counted it, though Update leaves none that asks.
+func TestSlowSuccessesBesideUpdate(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Success, which was slow ∥ Update to a TripFunc that does not ask for that, RecordFailure"}, func(m *mc.M) {
+		no := func(Counts) bool { return false }
+		b := MustNew(Config{Policy: AnyOf(FailureCount(9, time.Minute), TripFunc(time.Minute, time.Second, no))})
+		p, _ := b.Allow()
+		m.Advance(2 * time.Second)
+		m.Go(func() { p.Success() })
+		m.Go(func() {
+			b.Update(Config{Policy: TripFunc(time.Minute, 0, no)})
+			b.RecordFailure()
+		})
+	})
+}
+
 // A TripFunc is asked about the stay in which the result has counted.
 func TestTripFuncsAreAskedAboutTheirStay(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Failure ∥ Reset, RecordFailure, RecordFailure"}, func(m *mc.M) {
