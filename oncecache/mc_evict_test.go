@@ -1043,14 +1043,28 @@ func TestProtocolsOfCounts(t *testing.T) {
 			})
 		}
 	}
+	var timedOut [3]uint64
 	slow := func(k int) func(*estate) {
 		return func(e *estate) {
-			e.c.GetOrCreate(k, func() (int, error) {
+			timedOut[k] = 0
+			if _, err := e.c.GetOrCreate(k, func() (int, error) {
 				e.m.Advance(short)
 				return e.make(k)(nil, k)
-			})
+			}); err == oncecache.ErrCreateTimeout {
+				timedOut[k]++
+			}
 		}
 	}
+	panics := func(k int) func(*estate) {
+		return func(e *estate) {
+			defer func() { recover() }()
+			e.c.GetOrCreate(k, func() (int, error) { panic(k) })
+		}
+	}
+	set := func(k int) func(*estate) { return func(e *estate) { e.set(k, k) } }
+	few := oncecache.Config[int, int]{MaxEntries: 2}
+	brief := oncecache.Config[int, int]{TTL: short}
+	late := oncecache.Config[int, int]{CreateTimeout: short}
 	refresh := func(k int) func(*estate) {
 		return func(e *estate) {
 			e.c.Refresh(context.Background(), k, func(_ context.Context, _, _ int, _ bool) (int, error) { return e.make(k+2)(nil, k) })
@@ -1076,6 +1090,13 @@ func TestProtocolsOfCounts(t *testing.T) {
 		{"values that stay", config, both, []func(*estate){modifiesNot(1), modifiesNot(2)}, counts("creations", func(s oncecache.Stats) uint64 { return s.Created })},
 		{"hits", config, both, []func(*estate){get(1), get(2)}, counts("hits", func(s oncecache.Stats) uint64 { return s.Hits })},
 		{"misses", config, nil, []func(*estate){get(1), get(2)}, counts("misses", func(s oncecache.Stats) uint64 { return s.Misses })},
+		{"panics", config, nil, []func(*estate){panics(1), panics(2)}, counts("panics", func(s oncecache.Stats) uint64 { return s.Panicked })},
+		{"expired", brief, func(e *estate) { both(e); e.m.Advance(short) }, []func(*estate){get(1), get(2)}, counts("expired", func(s oncecache.Stats) uint64 { return s.Expired })},
+		{"timeouts", late, nil, []func(*estate){slow(1), slow(2)}, func(e *estate) {
+			if n, want := e.c.Stats().TimedOut, timedOut[1]+timedOut[2]; n != want {
+				e.m.Failf("%d timeouts, and %d callers got one", n, want)
+			}
+		}},
 		{"times", config, nil, []func(*estate){slow(1), slow(2)}, func(e *estate) {
 			if d := e.c.Stats().CreateTime; d < 2*short {
 				e.m.Failf("creations took %v, and each %v at least", d, short)
@@ -1089,6 +1110,8 @@ func TestProtocolsOfCounts(t *testing.T) {
 	} {
 		s.run(t)
 	}
+	evictions := scene{"evictions", few, both, []func(*estate){set(3), set(4)}, counts("evictions", func(s oncecache.Stats) uint64 { return s.Evicted })}
+	evictions.explore(t, twice)
 
 	renews := config
 	renews.RenewAhead = time.Hour
