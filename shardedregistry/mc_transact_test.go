@@ -381,6 +381,21 @@ func TestTransactBesideALateNotification(t *testing.T) {
 	})
 }
 
+// A transaction helps a Delete that has told a loop, which ends meanwhile.
+func TestTransactHelpsWhileALoopEnds(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Delete(b) ∥ Put(b, 7) in a transaction ∥ the end of a Watch"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(a2b2)()
+		w := shardedregistry.Subscribe(r)
+		r.Put("b", 3)
+		w.Drain()
+		m.Go(func() { r.Delete("b") })
+		doing(m, r, []call{transacts("Put(b, 7)", func(tx model.TxOps) any { return tx.Put("b", 7) })})
+		m.Go(w.Leave)
+		m.Final(func() { clean(m, r) })
+	})
+}
+
 // A transaction creates a key over a dead cell that a loop has yet to look at, while Clear
 // deletes: its versions go on from those of the dead one.
 func TestTransactOverADeletionBesideClear(t *testing.T) {
