@@ -386,7 +386,9 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 		if left.stays {
 			r.enlist(b.own[i].entry)
 		}
-		out = append(out, left.unfit)
+		if left.unfit != nil {
+			out = append(out, left.unfit)
+		}
 	}
 	for k, v := range b.extra {
 		drop(k, v, nil)
