@@ -1015,6 +1015,28 @@ func TestProtocolsOfWeights(t *testing.T) {
 	}
 }
 
+// A Refresh that begins when another one has been found too heavy, and before the old value has left, is called off
+// by Close.
+func TestRefreshBesideAHeavyOne(t *testing.T) {
+	mc.Check(t, mc.Config{
+		Operations: "MaxWeight is 6: heavy Refresh(1, 7) ∥ Refresh(1), which ends with its context ∥ Close",
+		Mode:       mc.Bounded, Preemptions: 1,
+	}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: 6, Weight: func(_, v int) int64 { return int64(v) }})
+		c.Set(1, 1)
+		never := atomics.MakeEvent()
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 7, nil })
+		})
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(ctx context.Context, _, _ int, _ bool) (int, error) {
+				return 0, never.WaitContext(ctx)
+			})
+		})
+		m.Go(func() { _ = c.Close(context.Background()) })
+	})
+}
+
 // watched is the context of a caller. It fires waits when it is asked for Done a second time: the caller waits.
 type watched struct {
 	context.Context
