@@ -153,8 +153,9 @@ func (c *campaign) note(names []string) *record {
 			if known.How == slow { // which may say more of the machine that day
 				known.Tests = outdated
 			}
-			r.byKey[m.key()] = known
-			break
+			if best, ok := r.byKey[m.key()]; !ok || best.Tests == outdated && known.Tests != outdated {
+				r.byKey[m.key()] = known
+			}
 		}
 	}
 	return r

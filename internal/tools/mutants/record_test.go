@@ -51,3 +51,26 @@ func TestRecordIsReadAsWritten(t *testing.T) {
 		}
 	}
 }
+
+// A test that was only slow kills a mutant in doubt: the failure of another one, of a later layer, is what is recorded.
+func TestRecordPrefersFailures(t *testing.T) {
+	m := &mutant{source: &source{path: "f.go"}, function: "f", operator: "torn", what: "x"}
+	c := &campaign{
+		target:  &target{dir: "a"},
+		record:  &record{byKey: map[string]remembered{}},
+		memory:  &memory{known: map[string]remembered{}, last: map[string]remembered{}},
+		mutants: []*mutant{m},
+	}
+	remember := func(r remembered) {
+		r.Key, r.What = c.identity(m, r.Layer), c.what(m)
+		c.memory.add(r)
+	}
+	remember(remembered{Fate: killed, Layer: "unit", How: slow, Test: "TestA", Tests: "45"})
+	if got := c.note(concurrencyNames).byKey[m.key()]; got.Test != "TestA" || got.Tests != outdated {
+		t.Errorf("slow alone: %+v", got)
+	}
+	remember(remembered{Fate: killed, Layer: "protocol", How: failed, Test: "TestB", Tests: "67"})
+	if got := c.note(concurrencyNames).byKey[m.key()]; got.Test != "TestB" || got.Tests != "67" {
+		t.Errorf("slow, and failed in another layer: %+v", got)
+	}
+}
