@@ -324,6 +324,9 @@ func TestProtocolsOfUsesNoted(t *testing.T) {
 	for name, does := range map[string]func(*oncecache.Cache[int, int]){
 		"it becomes due":        func(c *oncecache.Cache[int, int]) { oncecache.MakeDue(c, 1) },
 		"Set of the very value": func(c *oncecache.Cache[int, int]) { c.Set(1, 1) },
+		"Refresh, not modified": func(c *oncecache.Cache[int, int]) {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, twice.of("Get ∥ "+name+", then a sweep"), func(m *mc.M) {
