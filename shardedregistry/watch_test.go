@@ -812,7 +812,8 @@ func TestMatchingLeaves(t *testing.T) {
 			},
 		} {
 			done := make(chan struct{})
-			go func() {
+			var writer sync.WaitGroup
+			writer.Go(func() {
 				for {
 					select {
 					case <-done:
@@ -822,9 +823,10 @@ func TestMatchingLeaves(t *testing.T) {
 						runtime.Gosched()
 					}
 				}
-			}()
+			})
 			p := left(t, loop)
 			close(done)
+			writer.Wait()
 			if how == "panic" && p != "the caller's panic" {
 				t.Errorf("%s: the panic became %v", name, p)
 			}
