@@ -1211,3 +1211,64 @@ var closing = map[string]func(string, int) error{
 	"values are closed": func(string, int) error { return nil },
 	"values are not":    nil,
 }
+
+// The very value that Set brings again ends what is to replace it, however long it lasts from now on: the callers
+// of the Refresh get it, and what the function makes is closed. With CloseBeforeCreate, it has returned before the
+// key gets another value.
+func TestTheVeryValueEndsRefresh(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Hour, forGood, 0, -1} {
+		for _, alone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, CloseBeforeCreate %t", ttl, alone), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					next := time.Hour
+					closed := map[int]int{}
+					c := oncecache.MustNew(config{
+						CloseBeforeCreate: alone,
+						Close:             func(_ string, v int) error { closed[v]++; return nil },
+						TTLFunc:           func(string, int) time.Duration { return next },
+					})
+					c.Set("k", 1)
+					var refreshers []*call
+					for range 2 {
+						refreshers = append(refreshers, startCall(func() (int, error) {
+							return c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { time.Sleep(time.Second); return 2, nil }))
+						}))
+					}
+					synctest.Wait()
+					next = ttl
+					if old, ok := c.Set("k", 1); old != 1 || !ok {
+						t.Errorf("Set returns %d, %t", old, ok)
+					}
+					next = time.Hour
+					stays := 0
+					if ttl > 0 {
+						stays = 1
+					}
+					wantLen(t, c, stays)
+					for _, x := range refreshers {
+						if r := x.wait(t); r.value != 1 || r.err != nil {
+							t.Errorf("Refresh returns %d, %v", r.value, r.err)
+						}
+					}
+					began := time.Now()
+					v, err := c.GetOrCreate("k", with(3))
+					if want := 3 - 2*stays; v != want || err != nil {
+						t.Errorf("%d, %v, want %d", v, err, want)
+					}
+					if waits := alone && stays == 0; waits != (time.Since(began) == time.Second) {
+						t.Errorf("GetOrCreate waits for %v", time.Since(began))
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if closed[2] != 1 || closed[1] != 1-stays || closed[3] != 0 || len(closed) > 2 {
+						t.Errorf("closed: %v", closed)
+					}
+					wantLen(t, c, 1)
+					if err := c.Close(t.Context()); err != nil || closed[1] != 1 || oncecache.Pending(c) != 0 || oncecache.Claims(c) != 0 {
+						t.Errorf("%v, closed: %v, %d pending, %d claims", err, closed, oncecache.Pending(c), oncecache.Claims(c))
+					}
+				})
+			})
+		}
+	}
+}

@@ -295,28 +295,40 @@ func TestProtocolsOfTurnsOfRefreshes(t *testing.T) {
 	})
 }
 
-// The very value comes while it expires, and while it is refreshed: the key is not free before the function of
-// the Refresh, which Set ends, has returned.
+// The very value comes while it expires, and while it is refreshed. Set ends the Refresh, so that it does not become
+// the creation of the key; with CloseBeforeCreate, the key is not free before the function has returned.
 func TestProtocolsOfTurnsOfTheVeryValue(t *testing.T) {
-	mc.Check(t, twice.of("CloseBeforeCreate: Set of the very value, which is refreshed ∥ it expires"), func(m *mc.M) {
-		config := endless
-		config.CloseBeforeCreate, config.Close = true, func(int, int) error { return nil }
-		c := oncecache.MustNew(config)
-		c.Set(1, 1)
-		oncecache.StartRefresh(c, 1)
-		start := oncecache.ExpiryOf(c, 1)
-		m.Go(func() { c.Set(1, 1) })
-		m.Go(func() {
-			if finish := start(); finish != nil {
-				finish()
-			}
+	for name, alone := range map[string]bool{"CloseBeforeCreate": true, "Close": false} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of(name+": Set of the very value, which is refreshed ∥ it expires"), func(m *mc.M) {
+				config := endless
+				config.CloseBeforeCreate, config.Close = alone, func(int, int) error { return nil }
+				c := oncecache.MustNew(config)
+				c.Set(1, 1)
+				oncecache.StartRefresh(c, 1)
+				start := oncecache.ExpiryOf(c, 1)
+				m.Go(func() { c.Set(1, 1) })
+				m.Go(func() {
+					if finish := start(); finish != nil {
+						finish()
+					}
+				})
+				m.Final(func() {
+					creating, entries := oncecache.Creating(c)
+					if values := c.Len(); creating+values != entries || !alone && creating != 0 {
+						m.Failf("%d entries, %d values, and %d creations after Set", entries, values, creating)
+					}
+					left := 0
+					if alone {
+						left = 1
+					}
+					if c.Delete(1); oncecache.Claims(c) != left {
+						m.Failf("%d claims are left while the function runs, want %d", oncecache.Claims(c), left)
+					}
+				})
+			})
 		})
-		m.Final(func() {
-			if c.Delete(1); oncecache.Claims(c) != 1 {
-				m.Failf("the key is free while its function runs")
-			}
-		})
-	})
+	}
 }
 
 // An error comes to stay while its key is deleted: then nothing is left of the key.

@@ -1085,7 +1085,6 @@ func TestProtocolsOfCounts(t *testing.T) {
 	}
 	set := func(k int) func(*estate) { return func(e *estate) { e.set(k, k) } }
 	few := oncecache.Config[int, int]{MaxEntries: 2}
-	brief := oncecache.Config[int, int]{TTL: short}
 	late := oncecache.Config[int, int]{CreateTimeout: short}
 	refresh := func(k int) func(*estate) {
 		return func(e *estate) {
@@ -1099,6 +1098,14 @@ func TestProtocolsOfCounts(t *testing.T) {
 	}
 	get := func(k int) func(*estate) { return func(e *estate) { e.c.Get(k) } }
 	both := func(e *estate) { e.set(1, 1); e.set(2, 2) }
+	var ends [3]func()
+	expire := func(e *estate) {
+		both(e)
+		for k := 1; k <= 2; k++ {
+			ends[k] = oncecache.StartExpiry(e.c, k)
+		}
+	}
+	expires := func(k int) func(*estate) { return func(*estate) { ends[k]() } }
 	counts := func(of string, count func(oncecache.Stats) uint64) func(*estate) {
 		return func(e *estate) {
 			if n := count(e.c.Stats()); n != 2 {
@@ -1113,7 +1120,7 @@ func TestProtocolsOfCounts(t *testing.T) {
 		{"hits", config, both, []func(*estate){get(1), get(2)}, counts("hits", func(s oncecache.Stats) uint64 { return s.Hits })},
 		{"misses", config, nil, []func(*estate){get(1), get(2)}, counts("misses", func(s oncecache.Stats) uint64 { return s.Misses })},
 		{"panics", config, nil, []func(*estate){panics(1), panics(2)}, counts("panics", func(s oncecache.Stats) uint64 { return s.Panicked })},
-		{"expired", brief, func(e *estate) { both(e); e.m.Advance(short) }, []func(*estate){get(1), get(2)}, counts("expired", func(s oncecache.Stats) uint64 { return s.Expired })},
+		{"expired", config, expire, []func(*estate){expires(1), expires(2)}, counts("expired", func(s oncecache.Stats) uint64 { return s.Expired })},
 		{"timeouts", late, nil, []func(*estate){slow(1), slow(2)}, func(e *estate) {
 			if n, want := e.c.Stats().TimedOut, timedOut[1]+timedOut[2]; n != want {
 				e.m.Failf("%d timeouts, and %d callers got one", n, want)

@@ -43,7 +43,6 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	at := r.at(k)
 	e, same := r.place(at, n, l)
 	if same {
-		r.endRefreshOf(e)
 		return e.value, true
 	}
 	var left *state[K, V]
@@ -99,9 +98,11 @@ func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *ent
 	for {
 		e := r.entries.Load(at) // LP(Set): too heavy, and nothing was there
 		if e.has() && r.owns && r.same(e.value, n.value) {
-			if r.prolongs(e, l) { // LP(Set): the very value
+			made := e.state.Load().making() // before e can expire at once, which takes it off
+			if r.prolongs(e, l) {           // LP(Set): the very value
 				r.use(e)
 				r.accounting.finish(onePending)
+				r.endRefreshOf(e, made)
 				return e, true
 			}
 		}
@@ -147,9 +148,9 @@ func (r *root[K, V]) prolongs(e *entry[K, V], l limits) bool {
 	return !r.bounded || r.order.prolong(r, e.state.Load().node, l)
 }
 
-// endRefreshOf ends what is to replace e, which stays, in the value of e.
-func (r *root[K, V]) endRefreshOf(e *entry[K, V]) {
-	if n := e.state.Load().making(); n != nil && !r.overtake(n, e) {
+// endRefreshOf ends n, which is to replace e, in the value of e. N may be nil.
+func (r *root[K, V]) endRefreshOf(e, n *entry[K, V]) {
+	if n != nil && !r.overtake(n, e) {
 		r.detach(e, n)
 		r.vacate(n) // if e has expired, and n has come in its place
 	}
