@@ -335,6 +335,23 @@ func TestFollowsBehindAStalledWaker(t *testing.T) {
 	})
 }
 
+// A Follow asks whether there is more while the log ends before a slot that its writer has only reserved.
+func TestFollowAsksBesideAnEnd(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Record ∥ Seal ∥ a step of Follow", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
+		ctx := context.Background()
+		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+		cut := c.Cut()
+		m.Go(func() { c.Record(1) })
+		m.Go(func() { c.Seal(ctx) })
+		m.Go(func() { c.Grown(cut) })
+		m.Final(func() {
+			if !c.Grown(cut) {
+				m.Failf("it is sealed, and the Follow would sleep")
+			}
+		})
+	})
+}
+
 // Checks L5, L7, L8, L10.
 
 // Once a goroutine has seen the seal, no waiter sleeps any more, also where the sealer

@@ -21,9 +21,13 @@ import (
 // mutants. A verdict whose hash is "-" tells the next campaign where to begin and
 // no more: it was on other sources than those that the file names at its top, or
 // the test was slow, and not certainly because of the mutant.
+//
+// Of the mutants that sequential operators make, which are many and die at once, one line says how
+// many met which fate.
 type record struct {
-	sources string
-	byKey   map[string]remembered
+	sources    string
+	sequential string // the line, or ""
+	byKey      map[string]remembered
 }
 
 // pathOf returns where the record, or the review, of the target in dir is, below a folder.
@@ -33,10 +37,13 @@ func pathOf(folder, dir string) string {
 
 // The words of a record.
 const (
-	sourcesWord = "sources"
-	livedWord   = "lived"
-	sameWord    = "same"
-	outdated    = "-"
+	sourcesWord    = "sources"
+	sequentialWord = "sequential"
+	doubtedWord    = "doubted"
+	reviewedWord   = "reviewed"
+	livedWord      = "lived"
+	sameWord       = "same"
+	outdated       = "-"
 )
 
 // readRecord reads the record of the target in dir from a folder.
@@ -62,6 +69,8 @@ func readRecord(folder, dir string) (*record, error) {
 			words := strings.Fields(line)
 			if len(words) == 2 && words[0] == sourcesWord {
 				r.sources = words[1]
+			} else if words[0] == sequentialWord {
+				r.sequential = line
 			} else if verdict = parseVerdict(words); verdict == nil {
 				return nil, fmt.Errorf("%s:%d: no verdict: %s", path, n, line)
 			}
@@ -101,7 +110,38 @@ func (c *campaign) put(names []string) (err error) {
 	if c.sources, err = c.toolchain.sources(c.target.dir); err != nil {
 		return err
 	}
-	return c.note(names).save(filepath.Join(c.home, records), c.target.dir)
+	r := c.note(names)
+	if c.config.sequential {
+		c.sum(r)
+	}
+	return r.save(filepath.Join(c.home, records), c.target.dir)
+}
+
+// sum replaces what r says of the campaign's mutants by numbers. Of what was not tried nobody knows that it dies.
+func (c *campaign) sum(r *record) {
+	counts := map[string]int{}
+	for _, m := range c.mutants {
+		known, ok := r.byKey[m.key()]
+		delete(r.byKey, m.key())
+		switch {
+		case c.review.lists(m):
+			counts[reviewedWord]++
+		case !ok || known.Fate == lived:
+			counts[livedWord]++
+		case known.Fate == same:
+			counts[sameWord]++
+		case known.Tests == outdated:
+			counts[doubtedWord]++
+		default:
+			counts[known.Layer]++
+		}
+	}
+	r.sequential = sequentialWord + " " + c.sources
+	for _, word := range append(layerNames(), doubtedWord, reviewedWord, livedWord, sameWord) {
+		if counts[word] > 0 {
+			r.sequential += fmt.Sprintf(" %s %d", word, counts[word])
+		}
+	}
 }
 
 // candidates returns what is known of m, the best first: on sources that are what
@@ -136,7 +176,7 @@ func (c *campaign) candidates(m *mutant) (all []remembered) {
 // note returns a record of what is known of all mutants by now. What it was of
 // mutants that operators make which the campaign does not use, it still is.
 func (c *campaign) note(names []string) *record {
-	r := &record{c.sources, map[string]remembered{}}
+	r := &record{c.sources, c.record.sequential, map[string]remembered{}}
 	for key, known := range c.record.byKey {
 		if c.record.sources != c.sources {
 			known.Tests = outdated
@@ -165,6 +205,9 @@ func (c *campaign) note(names []string) *record {
 func (r *record) write(b *bytes.Buffer, dir string) {
 	fmt.Fprintf(b, "# What became of the mutants of %s, and the test that killed them: see README.md, The record.\n%s %s\n",
 		dir, sourcesWord, r.sources)
+	if r.sequential != "" {
+		fmt.Fprintln(b, r.sequential)
+	}
 	byLine := map[string][]string{}
 	for key, known := range r.byKey {
 		byLine[known.line()] = append(byLine[known.line()], key)

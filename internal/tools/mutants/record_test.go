@@ -9,7 +9,7 @@ import (
 )
 
 func TestRecordIsReadAsWritten(t *testing.T) {
-	r := &record{"0123", map[string]remembered{
+	r := &record{"0123", "sequential 89 unit 5 doubted 1", map[string]remembered{
 		"f: torn: x":    {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
 		"f: torn: x #2": {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
 		"g: forced: y":  {Fate: killed, Layer: "unit", How: failed, Test: "TestB", Tests: outdated},
@@ -24,7 +24,7 @@ func TestRecordIsReadAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "sources 0123\n" +
+	const want = "sources 0123\nsequential 89 unit 5 doubted 1\n" +
 		"unit TestB -\n\tg: forced: y\n" +
 		"protocol TestA/b 45\n\tf: torn: x\n\tf: torn: x #2\n" +
 		"lived 67\n\th: late: z\n" +
@@ -72,5 +72,32 @@ func TestRecordPrefersFailures(t *testing.T) {
 	remember(remembered{Fate: killed, Layer: "protocol", How: failed, Test: "TestB", Tests: "67"})
 	if got := c.note(concurrencyNames).byKey[m.key()]; got.Test != "TestB" || got.Tests != "67" {
 		t.Errorf("slow, and failed in another layer: %+v", got)
+	}
+}
+
+// Of mutants that sequential operators make, the record has numbers in the place of keys.
+func TestRecordSumsUp(t *testing.T) {
+	all := map[string]remembered{
+		"unit":     {Fate: killed, Layer: "unit", Tests: "45"},
+		"protocol": {Fate: killed, Layer: "protocol", Tests: "45"},
+		"slow":     {Fate: killed, Layer: "unit", Tests: outdated},
+		"same":     {Fate: same, Tests: "45"},
+		"lived":    {Fate: lived, Tests: "45"},
+		"reviewed": {Fate: lived, Tests: "45"},
+	}
+	r := &record{byKey: map[string]remembered{"f: torn: x": {Fate: lived}}}
+	c := &campaign{sources: "0123", review: &review{byKey: map[string]*entry{}}}
+	for what, known := range all {
+		m := &mutant{source: &source{path: "f.go"}, function: "f", operator: "negated", what: what}
+		c.mutants = append(c.mutants, m)
+		r.byKey[m.key()] = known
+		if what == "reviewed" {
+			c.review.byKey[m.key()] = &entry{}
+		}
+	}
+	c.mutants = append(c.mutants, &mutant{source: &source{path: "f.go"}, function: "f", operator: "negated", what: "not tried"})
+	const want = "sequential 0123 unit 1 protocol 1 doubted 1 reviewed 1 lived 2 same 1"
+	if c.sum(r); r.sequential != want || len(r.byKey) != 1 {
+		t.Errorf("%q and %v, want %q", r.sequential, r.byKey, want)
 	}
 }
