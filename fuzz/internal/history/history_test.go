@@ -154,7 +154,7 @@ func TestSeeds(t *testing.T) {
 		t.Error("what clients do is not what the seed determines")
 	}
 	f := failure{text: "text"}
-	if got := f.describe(t, 0x17, 2, ""); !strings.Contains(got, "HISTORY_SEED=0x17 go test ./fuzz -run '^TestSeeds$' -cpu 2") {
+	if got := f.describe(t, 0x17, 2, ""); !strings.Contains(got, "HISTORY_SEED=0x17 go test ./fuzz/histories -run '^TestSeeds$' -cpu 2") {
 		t.Error(got)
 	}
 }

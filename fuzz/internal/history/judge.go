@@ -117,7 +117,7 @@ func (f *failure) describe(t *testing.T, seed uint64, procs int, dir string) str
 	for _, w := range f.wrong {
 		fmt.Fprintln(&b, w)
 	}
-	fmt.Fprintf(&b, "%s\nThe same operations again, in other interleavings:\n\t%s=%#x go test ./fuzz -run '^%s$' -cpu %d\n",
+	fmt.Fprintf(&b, "%s\nThe same operations again, in other interleavings:\n\t%s=%#x go test ./fuzz/histories -run '^%s$' -cpu %d\n",
 		f.text, seedVariable, seed, t.Name(), procs)
 	if !f.illegal {
 		return b.String()
