@@ -5,6 +5,7 @@ package cowchangeset_test
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"unsafe"
@@ -113,6 +114,7 @@ func wantBytes(t *testing.T, name string, want uint64, f func()) {
 // they are needed: the first chunk by a Record, the channel by Sealed, the error by the
 // first Record that comes too late.
 func TestStartAllocs(t *testing.T) {
+	wantNoRaceDetector(t)
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
 	start := func() *cowchangeset.Changeset[string] { return start(t, tracker) }
 	wantAllocs(t, "Start", 1, func() { start() })
@@ -134,6 +136,7 @@ func TestStartAllocs(t *testing.T) {
 // A log costs no more than its slots, a few idle ones, and small change, whether the
 // entries come one by one or ten at a time and whether or not they have pointers.
 func TestRecordAllocatesLittle(t *testing.T) {
+	wantNoRaceDetector(t)
 	t.Run("int", func(t *testing.T) { recordAllocatesLittle(t, 1) })
 	t.Run("string", func(t *testing.T) { recordAllocatesLittle(t, "a") })
 	t.Run("nothing", func(t *testing.T) { recordAllocatesLittle(t, struct{}{}) })
@@ -183,5 +186,13 @@ func TestCutsCopyNothing(t *testing.T) {
 		if n := allocated(cut); n > 64<<10 { // the tests' own things included
 			t.Errorf("%s allocates %d bytes", name, n)
 		}
+	}
+}
+
+// wantNoRaceDetector skips a test that measures memory where the race detector changes that.
+func wantNoRaceDetector(t *testing.T) {
+	t.Helper()
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector changes what is allocated")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"weak"
@@ -160,6 +162,7 @@ func TestWatchAllocations(t *testing.T) {
 // loops' own lists and the test's keys: several loops share a list at the key's cell, which is of the right
 // size.
 func TestWatchAllocationsOfKeys(t *testing.T) {
+	wantNoRaceDetector(t)
 	const keys = 5000
 	var r shardedregistry.Registry[string, int]
 	var loops []shardedregistry.Watcher[string, int]
@@ -729,5 +732,13 @@ func TestCreationsCountInTheirShards(t *testing.T) {
 	}
 	if written > n/100 {
 		t.Errorf("%d of %d creations have written the count that all share", written, n/10)
+	}
+}
+
+// wantNoRaceDetector skips a test that measures memory where the race detector changes that.
+func wantNoRaceDetector(t *testing.T) {
+	t.Helper()
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector changes what is allocated")
 	}
 }
