@@ -114,7 +114,7 @@ func wantBytes(t *testing.T, name string, want uint64, f func()) {
 // they are needed: the first chunk by a Record, the channel by Sealed, the error by the
 // first Record that comes too late.
 func TestStartAllocs(t *testing.T) {
-	wantNoRaceDetector(t)
+	skipUnderRace(t)
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
 	start := func() *cowchangeset.Changeset[string] { return start(t, tracker) }
 	wantAllocs(t, "Start", 1, func() { start() })
@@ -136,7 +136,7 @@ func TestStartAllocs(t *testing.T) {
 // A log costs no more than its slots, a few idle ones, and small change, whether the
 // entries come one by one or ten at a time and whether or not they have pointers.
 func TestRecordAllocatesLittle(t *testing.T) {
-	wantNoRaceDetector(t)
+	skipUnderRace(t)
 	t.Run("int", func(t *testing.T) { recordAllocatesLittle(t, 1) })
 	t.Run("string", func(t *testing.T) { recordAllocatesLittle(t, "a") })
 	t.Run("nothing", func(t *testing.T) { recordAllocatesLittle(t, struct{}{}) })
@@ -189,8 +189,8 @@ func TestCutsCopyNothing(t *testing.T) {
 	}
 }
 
-// wantNoRaceDetector skips a test that measures memory where the race detector changes that.
-func wantNoRaceDetector(t *testing.T) {
+// skipUnderRace skips a test that measures memory if the race detector is on, which changes that.
+func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector changes what is allocated")

@@ -335,7 +335,8 @@ func TestFollowsBehindAStalledWaker(t *testing.T) {
 	})
 }
 
-// A Follow asks whether there is more while the log ends before a slot that its writer has only reserved.
+// A Follow asks whether there is more while the log ends before a slot that its writer has only reserved: it
+// gets an answer.
 func TestFollowAsksBesideAnEnd(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Record ∥ Seal ∥ a step of Follow", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
 		ctx := context.Background()

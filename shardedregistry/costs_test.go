@@ -162,7 +162,7 @@ func TestWatchAllocations(t *testing.T) {
 // loops' own lists and the test's keys: several loops share a list at the key's cell, which is of the right
 // size.
 func TestWatchAllocationsOfKeys(t *testing.T) {
-	wantNoRaceDetector(t)
+	skipUnderRace(t)
 	const keys = 5000
 	var r shardedregistry.Registry[string, int]
 	var loops []shardedregistry.Watcher[string, int]
@@ -735,8 +735,8 @@ func TestCreationsCountInTheirShards(t *testing.T) {
 	}
 }
 
-// wantNoRaceDetector skips a test that measures memory where the race detector changes that.
-func wantNoRaceDetector(t *testing.T) {
+// skipUnderRace skips a test that measures memory if the race detector is on, which changes that.
+func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector changes what is allocated")

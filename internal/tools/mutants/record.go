@@ -22,8 +22,8 @@ import (
 // no more: it was on other sources than those that the file names at its top, or
 // the test was slow, and not certainly because of the mutant.
 //
-// Of the mutants that sequential operators make, which are many and die at once, one line says how
-// many met which fate.
+// Of the mutants that sequential operators make, which are many and mostly die in the first test, one
+// line says how many met which fate, on which sources.
 type record struct {
 	sources    string
 	sequential string // the line, or ""
@@ -117,9 +117,10 @@ func (c *campaign) put(names []string) (err error) {
 	return r.save(filepath.Join(c.home, records), c.target.dir)
 }
 
-// sum replaces what r says of the campaign's mutants by numbers. Of what was not tried nobody knows that it dies.
+// sum replaces what r says of the campaign's mutants by numbers. What was not tried counts as living, but numbers
+// of the same sources stay as long as not all is known again: for instance where the cache is new.
 func (c *campaign) sum(r *record) {
-	counts := map[string]int{}
+	counts, untried := map[string]int{}, false
 	for _, m := range c.mutants {
 		known, ok := r.byKey[m.key()]
 		delete(r.byKey, m.key())
@@ -128,6 +129,7 @@ func (c *campaign) sum(r *record) {
 			counts[reviewedWord]++
 		case !ok || known.Fate == lived:
 			counts[livedWord]++
+			untried = untried || !ok
 		case known.Fate == same:
 			counts[sameWord]++
 		case known.Tests == outdated:
@@ -136,7 +138,11 @@ func (c *campaign) sum(r *record) {
 			counts[known.Layer]++
 		}
 	}
-	r.sequential = sequentialWord + " " + c.sources
+	on := sequentialWord + " " + c.sources
+	if untried && strings.HasPrefix(r.sequential, on) {
+		return
+	}
+	r.sequential = on
 	for _, word := range append(layerNames(), doubtedWord, reviewedWord, livedWord, sameWord) {
 		if counts[word] > 0 {
 			r.sequential += fmt.Sprintf(" %s %d", word, counts[word])

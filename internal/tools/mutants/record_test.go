@@ -100,4 +100,7 @@ func TestRecordSumsUp(t *testing.T) {
 	if c.sum(r); r.sequential != want || len(r.byKey) != 1 {
 		t.Errorf("%q and %v, want %q", r.sequential, r.byKey, want)
 	}
+	if c.sum(r); r.sequential != want {
+		t.Errorf("%q when nothing is known any more, want %q", r.sequential, want)
+	}
 }

@@ -76,12 +76,12 @@ func readFates(pkg string) (f, sequential fates, err error) {
 // parseFates reads the line about sequential mutants: a word, a hash, then words and numbers.
 func parseFates(line string) (f fates, err error) {
 	words := strings.Fields(line)
-	for i := 2; i < len(words); i += 2 {
-		n, err := strconv.Atoi(words[min(i+1, len(words)-1)])
+	for fate := range slices.Chunk(words[2:], 2) {
+		n, err := strconv.Atoi(fate[len(fate)-1])
 		if err != nil {
 			return f, fmt.Errorf("%s: %w", line, err)
 		}
-		switch words[i] {
+		switch fate[0] {
 		case "doubted":
 			f.doubted = n
 		case "reviewed":
@@ -116,7 +116,7 @@ func TestVerificationCountsMutants(t *testing.T) {
 			continue
 		}
 		row("`"+pkg+"`", f)
-		if sequential.killed > 0 {
+		if sequential.tried() > 0 {
 			row("the same, sequential", sequential)
 		}
 	}

@@ -77,7 +77,7 @@ func (b *Breaker) count(c call) *Rule {
 		}
 	}
 	for _, r := range windows {
-		if r.Why == ab.ReasonTripFunc && (c.failed || r.late(c)) && r.bads(b.timed, b.Now) >= r.N {
+		if r.Why == ab.ReasonTripFunc && (c.failed || r.slow(c)) && r.bads(b.timed, b.Now) >= r.N {
 			return &r
 		}
 	}

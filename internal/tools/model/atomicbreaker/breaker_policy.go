@@ -117,15 +117,15 @@ func (r Rule) bads(calls []call, now time.Duration) (n int) {
 		if c.failed {
 			n++
 		}
-		if r.late(c) {
+		if r.slow(c) {
 			n++
 		}
 	}
 	return n
 }
 
-// late reports whether a call was slow for a TripFunc.
-func (r Rule) late(c call) bool { return r.Slow > 0 && c.took > r.Slow }
+// slow reports whether a call was too slow for a TripFunc.
+func (r Rule) slow(c call) bool { return r.Slow > 0 && c.took > r.Slow }
 
 // trips reports whether the last of the calls, of which some have failed, opens
 // the breaker, apart from windows.
