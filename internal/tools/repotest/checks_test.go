@@ -47,6 +47,40 @@ func TestVerificationSumsUp(t *testing.T) {
 	pageHas(t, "VERIFICATION.md", "checks", table.String())
 }
 
+// A CHECKS.md says of each test what the comment of that test says. Without this only make
+// test-all, which explores all programs, would notice that a comment has changed.
+func TestChecksSayWhatTestsSay(t *testing.T) {
+	section := regexp.MustCompile(`(?ms)^## (Test\w+)\n\n(.*?)\n*^\|`)
+	for _, pkg := range explored {
+		page, err := os.ReadFile(filepath.Join(root, pkg, "CHECKS.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources, err := parseDir(pkg, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs := map[string]string{}
+		for _, s := range sources {
+			for _, d := range s.file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") {
+					docs[f.Name.Name] = strings.TrimSpace(f.Doc.Text())
+				}
+			}
+		}
+		sections := section.FindAllSubmatch(page, -1)
+		if len(sections) == 0 {
+			t.Errorf("%s/CHECKS.md has no test", pkg)
+		}
+		for _, m := range sections {
+			name, says := string(m[1]), string(m[2])
+			if doc, ok := docs[name]; !ok || doc != says {
+				t.Errorf("%s/CHECKS.md says of %s\n\t%q, and the test (there: %t)\n\t%q", pkg, name, says, ok, doc)
+			}
+		}
+	}
+}
+
 // pageHas fails t unless a page has that text between the marks of a name.
 func pageHas(t *testing.T, page, name, text string) {
 	t.Helper()
