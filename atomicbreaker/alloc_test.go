@@ -42,6 +42,13 @@ func TestAllocations(t *testing.T) {
 	full := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.Consecutive(2)}, MaxOpen: 1, ForgetAfter: -1})
 	full.Trip("open", -1)
 	full.RecordFailure("failing")
+	timed := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Policy: ab.SlowRate(1, time.Hour, math.MaxInt, time.Minute)}})
+	lasting := func() ab.GroupPermit[string] { // long enough for the clock to see
+		p, _ := timed.Allow("healthy")
+		for begun := time.Now(); time.Since(begun) < 5*time.Microsecond; {
+		}
+		return p
+	}
 	n := 0
 	for _, tt := range []struct {
 		name string
@@ -61,6 +68,8 @@ func TestAllocations(t *testing.T) {
 		{"Do with a closure", 0, func() { b.Do(ctx, func(context.Context) error { n++; return nil }) }},
 		{"Group.Allow, Success", 0, func() { p, _ := strings.Allow("healthy"); p.Success() }},
 		{"Group.Allow, Report", 0, func() { p, _ := strings.Allow("healthy"); p.Report(ab.Success) }},
+		{"Group.Allow, Success of a timed call", 0, func() { lasting().Success() }},
+		{"Group.Allow, Cancel of a timed call", 0, func() { lasting().Cancel() }},
 		{"Group.Allow, Success of an int", 0, func() { p, _ := ints.Allow(1 << 40); p.Success() }},
 		{"Group.Allow, Success of a struct", 0, func() { p, _ := pairs.Allow(pair{1, 2}); p.Success() }},
 		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},

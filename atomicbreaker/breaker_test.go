@@ -973,7 +973,7 @@ func TestShadowRunsCalls(t *testing.T) {
 	if b.Snapshot().Would != ab.Open || g.Snapshot("k").Would != ab.Open || g.IsOpen("k") {
 		t.Fatalf("%+v, %+v, %v", b.Snapshot(), g.Snapshot("k"), g.IsOpen("k"))
 	}
-	if b, g := b.Stats(), g.Stats(); b.Rejected != 29 || g.Rejected != 9 || b.Opened != 1 || g.Opened != 1 {
+	if b, g := b.Stats(), g.Stats(); b.Rejected != 29 || g.Rejected != 9 || b.Opened != 1 || g.Opened != 1 || b.Late+g.Late != 0 {
 		t.Fatalf("%+v, %+v", b, g)
 	}
 }

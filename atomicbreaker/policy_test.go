@@ -389,6 +389,28 @@ func TestTripFuncTimesCalls(t *testing.T) {
 	}
 }
 
+// A TripFunc is not asked about a success that only another policy finds slow.
+func TestTripFuncsFindForThemselvesWhatIsSlow(t *testing.T) {
+	for _, other := range []ab.Policy{
+		ab.SlowRate(1, time.Second, 9, time.Minute),
+		ab.TripFunc(time.Minute, time.Second, func(ab.Counts) bool { return false }),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			patient := ab.TripFunc(time.Minute, time.Minute, func(ab.Counts) bool { asked++; return false })
+			b := ab.MustNew(ab.Config{Policy: ab.AnyOf(other, patient)})
+			for _, took := range []time.Duration{2 * time.Second, time.Hour} {
+				p := admit(t, b.Allow)
+				time.Sleep(took)
+				p.Success()
+			}
+			if asked != 1 {
+				t.Errorf("beside %v it is asked %d times, want only about the call that took an hour", other, asked)
+			}
+		})
+	}
+}
+
 // What is at the edge of being wrong is right, and works.
 func TestExtremePolicies(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
