@@ -439,6 +439,7 @@ var (
 	neverRate  = Config{Policy: FailureRate(1, math.MaxInt32, time.Minute)}
 	neverCount = Config{Policy: FailureCount(ring.Exact, time.Minute)}
 	neverSlow  = Config{Policy: SlowRate(1, time.Hour, math.MaxInt32, time.Minute)}
+	neverAsks  = Config{Policy: TripFunc(time.Minute, 0, func(Counts) bool { panic("asked about a success") })}
 	neverAny   = Config{Policy: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Minute))}
 )
 
@@ -468,6 +469,7 @@ func TestCostsOfPolicies(t *testing.T) {
 	check("FailureCount: a call that succeeds", neverCount, fails, ok, mc.Cost{Loads: 2}, 0)
 	check("SlowRate: a call that succeeds", neverSlow, ok, ok, mc.Cost{Loads: 9, RMWs: 1, Clock: 3}, 0)
 	check("Consecutive or FailureRate: a call that succeeds", neverAny, ok, ok, mc.Cost{Loads: 8, RMWs: 1, Clock: 1}, 0)
+	check("TripFunc: RecordSuccess", neverAsks, ok, func(b *Breaker) { b.RecordSuccess() }, mc.Cost{Loads: 6, RMWs: 1, Clock: 1}, 0)
 	check("Trip by a call, and Reset", once, trips, trips, mc.Cost{Loads: 10, RMWs: 4, Clock: 1}, 4, 8.25, 64.47)
 	check("Trip, and Reset", once, trips, func(b *Breaker) { b.Trip(0); b.Reset() }, mc.Cost{Loads: 8, RMWs: 4, Clock: 1}, 4, 20.43, 126.46)
 	check("ForceOpen of what is", once, forces, forces, mc.Cost{Loads: 2}, 0)
