@@ -479,3 +479,14 @@ func TestMillionths(t *testing.T) {
 		}
 	}
 }
+
+// Hashes that differ in their first bits have different slots of the filter.
+func TestFilterSlots(t *testing.T) {
+	seen := map[uint64]bool{}
+	for first := range uint64(filterSize) {
+		seen[filterSlot(first<<(64-filterBits)|1)] = true
+	}
+	if len(seen) != filterSize {
+		t.Errorf("%d slots, want %d", len(seen), filterSize)
+	}
+}
