@@ -395,6 +395,26 @@ func TestProtocolsOfRemovals(t *testing.T) {
 	}
 }
 
+// Close finds a value that a Refresh has just made: its reason is that it never was its key's.
+func TestProtocolsOfRefreshBesideClose(t *testing.T) {
+	mc.Check(t, twice.of("OnRemove: Refresh ∥ Close"), func(m *mc.M) {
+		b := listen(m, oncecache.Config[int, int]{})
+		b.set(1, 1)
+		var got int
+		var err error
+		m.Go(func() {
+			got, err = b.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { b.made[2].Add(1); return 2, nil })
+		})
+		m.Go(func() { _ = b.c.Close(context.Background()) })
+		m.Final(func() {
+			b.over(oncecache.ReasonReplaced, oncecache.ReasonDiscarded)
+			if wasKeys := b.reasons[1] == oncecache.ReasonReplaced; b.made[2].Value() == 1 && wasKeys != (b.reasons[2] == oncecache.ReasonClosed) {
+				m.Failf("1 was told %v, and 2 was told %v; Refresh returned %d, %v", b.reasons[1], b.reasons[2], got, err)
+			}
+		})
+	})
+}
+
 // The value that replaces another may leave while the cache asks whether it is the same.
 func TestProtocolsOfValuesThatMayRecur(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Close, values refer to something: Set ∥ Delete"}, func(m *mc.M) {

@@ -112,6 +112,11 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a present key, in a cache with bounds", ofConfig(bounds, func(c *cache) { c.Get(key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreate of a present key, in a cache with bounds", ofConfig(bounds, func(c *cache) { c.GetOrCreate(key, failing) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Acquire of a present key, and Release, in a cache with bounds", ofConfig(bounds, func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 6, RMWs: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Set of an absent key, in a cache that is full", func() func(int) {
+		set := eachKeyOf(oncecache.Config[string, int]{MaxEntries: 1}, func(c *cache, k string) { c.Set(k, 7) })()
+		set(0)
+		return set
+	}, mc.Cost{Loads: 18, RMWs: 5, Blocking: 4, TableReads: 1, TableWrites: 2, Clock: 1}, 9)
 	records := oncecache.Config[string, int]{RecordStats: true}
 	mc.CheckCost(t, "GetOrCreate of a present key, with RecordStats", ofConfig(records, func(c *cache) { c.GetOrCreate(key, failing) }), mc.Cost{Loads: 3, RMWs: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key, with RecordStats", ofConfig(records, func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, RMWs: 1, TableReads: 1}, 0)
