@@ -224,6 +224,16 @@ func StartRefresh[K comparable, V any](c *Cache[K, V], k K) (timeOut func()) {
 	return func() { r.timeOut(n.entry, n.state, e) }
 }
 
+// TimeOut ends the creation of k that runs, if one does, as its timer would.
+func TimeOut[K comparable, V any](c *Cache[K, V], k K) {
+	r := c.shared()
+	if e := r.entries.Load(r.at(k)); e != nil {
+		if s := e.state.Load(); s.creating() {
+			r.timeOut(e, s, nil)
+		}
+	}
+}
+
 // MakeDue makes the next use of the value of k renew it, as the timer does.
 func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	r := c.shared()

@@ -331,6 +331,30 @@ func TestProtocolsOfTurnsOfTheVeryValue(t *testing.T) {
 	}
 }
 
+// A call that has waited for a creation which timed out does not hear of that from the next, which waits until
+// the function has returned.
+func TestProtocolsOfTurnsAfterATimeout(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: GetOrCreate ∥ its timeout ∥ GetOrCreate, then GetOrCreate"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		m.Go(func() { c.GetOrCreate(1, func() (int, error) { return 7, nil }) })
+		m.Go(func() { oncecache.TimeOut(c, 1) })
+		m.Go(func() {
+			create := func() (int, error) { return 2, nil }
+			if _, err := c.GetOrCreate(1, create); err != oncecache.ErrCreateTimeout {
+				return
+			}
+			if v, err := c.GetOrCreate(1, create); err != nil {
+				m.Failf("the next call gets %d, %v", v, err)
+			}
+		})
+		m.Final(func() {
+			if err := c.Close(context.Background()); err != nil {
+				m.Failf("Close returns %v", err)
+			}
+		})
+	})
+}
+
 // An error comes to stay while its key is deleted: then nothing is left of the key.
 func TestProtocolsOfTurnsOfKeptErrors(t *testing.T) {
 	mc.Check(t, twice.of("CloseBeforeCreate, ErrorTTL: GetOrCreate, which fails ∥ Delete"), func(m *mc.M) {
