@@ -24,6 +24,7 @@
 //	MarkdownIsShort                     1    pages that had grown
 //	FoldersAreShort                     1    a folder of 77 entries
 //	MakefileSetsWhatItUses              1    a variable that was used and empty
+//	ChecksSayWhatTestsSay               1    a comment that had changed, and its page had not
 //	VerificationSumsUp                  1    sums of pages that had changed?
 //	GatesAreListed                      1    two gates that this list lacked
 //	ReadmeShowsTheExamples              1
