@@ -713,13 +713,14 @@ func TestShards(t *testing.T) {
 
 // A registry that is given no number of shards has as many as the processors want, and leaves these alone.
 func TestShardsByDefault(t *testing.T) {
-	procs := runtime.GOMAXPROCS(0)
+	const procs = 3 // which nothing else sets
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 	for _, r := range []*shardedregistry.Registry[string, int]{new(shardedregistry.Registry[string, int]), shardedregistry.MustNew(shardedregistry.Config[string, int]{})} {
 		if got, want := shardedregistry.Shards(r), shardedregistry.DefaultShards(procs); got != want {
 			t.Errorf("%d shards, want %d", got, want)
 		}
 		if now := runtime.GOMAXPROCS(0); now != procs {
-			t.Errorf("the program had %d processors, and has %d", procs, now)
+			t.Fatalf("the program had %d processors, and has %d", procs, now)
 		}
 	}
 }
