@@ -20,6 +20,9 @@ func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
 	rt.hasher, rt.open, rt.light = f, false, false
 }
 
+// IsLight reports whether operations of r choose their shortest paths.
+func IsLight[K comparable, V any](r *Registry[K, V]) bool { return r.install().light }
+
 // Shards returns the number of shards.
 func Shards[K comparable, V any](r *Registry[K, V]) int { return len(r.install().shards) }
 

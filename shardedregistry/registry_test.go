@@ -725,6 +725,19 @@ func TestShardsByDefault(t *testing.T) {
 	}
 }
 
+// A Registry without settings takes the shortest paths, also as its zero value.
+func TestZeroRegistryIsLight(t *testing.T) {
+	if r := new(shardedregistry.Registry[string, int]); !shardedregistry.IsLight(r) {
+		t.Error("the zero Registry is not light")
+	}
+	if !shardedregistry.IsLight(shardedregistry.MustNew(shardedregistry.Config[string, int]{})) {
+		t.Error("one without settings is not light")
+	}
+	if shardedregistry.IsLight(shardedregistry.MustNew(shardedregistry.Config[string, int]{History: 1})) {
+		t.Error("one with a history is light")
+	}
+}
+
 // How many changes are remembered is rounded up to a power of two.
 func TestHistorySizes(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 3: 4, 1024: 1024, 1 << 24: 1 << 24} {
