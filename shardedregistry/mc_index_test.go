@@ -224,6 +224,39 @@ func TestTakenWhileTheKeyIsAbsent(t *testing.T) {
 	})
 }
 
+// LookupBy finds a unique value that transactions hand on from key to key, where each key has lost it
+// when LookupBy reads it. The first pass over the keys and the second one find the same keys pinned; only
+// the third look at them tells that a key has gained the value meanwhile.
+func TestLookupByWhileAValueIsHandedOn(t *testing.T) {
+	cfg := mc.Config{Operations: "three transactions that move 1 from b to a, back, and to a ∥ LookupBy(1)"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := indexed(shardedregistry.Config[string, int]{UniqueIndexes: indexes{"one": ones}})
+		shardedregistry.Pinned(r, "a", "one", "1") // as of an earlier one that is about to unpin a
+		r.Put("a", 2)
+		r.Put("b", 1)
+		m.Go(func() {
+			for _, values := range [][2]int{{1, 2}, {2, 1}, {1, 2}} {
+				r.Transact(func(tx *shardedregistry.Tx[string, int]) error {
+					return errors.Join(tx.Put("a", values[0]), tx.Put("b", values[1]))
+				})
+			}
+		})
+		m.Go(func() {
+			if _, ok := r.LookupBy("one", "1"); !ok {
+				m.Failf("LookupBy finds nobody")
+			}
+		})
+	})
+}
+
+// ones is the function of an index of those that hold 1.
+func ones(_ string, v int) []string {
+	if v != 1 {
+		return nil
+	}
+	return []string{"1"}
+}
+
 // While a snapshot is being taken, changes take effect after they are stored. An
 // index is told no sooner of what is lost, and what was found by it, or gained
 // because another had lost it, is in the snapshots that follow.
