@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -264,6 +265,33 @@ func TestUpdateKeepsChangingItsKey(t *testing.T) {
 		t.Errorf("the function ran %d times, want %d", runs, shardedregistry.MaxAttempts)
 	}
 	wantValue(t, &r, "a", runs) // its last own change, and not its result
+}
+
+// A call that gives up because its function changes the key has not made a pause between all of
+// its attempts, which would take fifty times as long as they do.
+func TestFewPausesBeforeGivingUp(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 0)
+	fn := func(v int) (int, error) {
+		_, err := r.Put("a", v)
+		return v, err
+	}
+	var gaveUp, attempts time.Duration
+	for range 3 { // each is too long when others take the processor
+		begin := time.Now()
+		_, err := r.Update("a", fn)
+		gaveUp = time.Since(begin)
+		wantIs(t, "Update", err, shardedregistry.ErrTooManyRetries)
+
+		begin = time.Now()
+		for v := range shardedregistry.MaxAttempts {
+			_, _ = fn(v)
+		}
+		if attempts = time.Since(begin); gaveUp < 10*attempts {
+			return
+		}
+	}
+	t.Errorf("a call that gives up takes %v, its function alone %v", gaveUp, attempts)
 }
 
 // The change may be made by a function of a function.

@@ -43,11 +43,13 @@ func TestLinesFollowTheirSize(t *testing.T) {
 // Only a set of more chains than fit into a cache holds more cells in each.
 func TestLinesOfFewChainsHoldFew(t *testing.T) {
 	p := newParts(hashes()["good"])
-	for i := range 12_000 {
-		p.add(p.new(fmt.Sprint(i), i))
-	}
-	if c := p.Chains(); c != 8192 {
-		t.Errorf("%d chains for 12,000 cells, want 8192", c)
+	for _, tt := range []struct{ cells, chains int }{{12_000, 8192}, {30_000, 8192}, {32_000, 16_384}} {
+		for i := p.Len(); i < tt.cells; i++ {
+			p.add(p.new(fmt.Sprint(i), i))
+		}
+		if c := p.Chains(); c != tt.chains {
+			t.Errorf("%d chains for %d cells, want %d", c, tt.cells, tt.chains)
+		}
 	}
 }
 
