@@ -212,7 +212,11 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 			continue
 		}
 		if c.tidy {
-			found, err := tidy(g.home, s.target, mutants, names, true)
+			code, err := g.code(dir)
+			if err != nil {
+				return err
+			}
+			found, err := tidy(g.home, s.target, mutants, names, code, true)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
@@ -186,23 +188,78 @@ func (g *toolchain) inputs(b build, dir string) (string, error) {
 	return sum(h), err
 }
 
-// needs writes to h what a build of the package in dir is made of.
-func (g *toolchain) needs(h io.Writer, b build, dir string, flags ...string) error {
+// folders returns the module's folders that a build of the package in dir needs.
+func (g *toolchain) folders(b build, dir string, flags ...string) ([]string, error) {
 	const format = "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"
 	args := slices.Concat([]string{"list", "-deps", "-f", format}, flags, b.flags, []string{"./" + dir})
 	out, err := g.run(args...)
 	if err != nil {
+		return nil, err
+	}
+	folders := strings.Fields(string(out))
+	slices.Sort(folders)
+	return slices.Compact(folders), nil
+}
+
+// needs writes to h what a build of the package in dir is made of.
+func (g *toolchain) needs(h io.Writer, b build, dir string, flags ...string) error {
+	folders, err := g.folders(b, dir, flags...)
+	if err != nil {
 		return err
 	}
 	fmt.Fprintln(h, runtime.Version())
-	folders := strings.Fields(string(out))
-	slices.Sort(folders)
-	for _, path := range append(slices.Compact(folders), filepath.Join(g.root, "go.mod"), filepath.Join(g.root, "go.sum")) {
+	for _, path := range append(folders, filepath.Join(g.root, "go.mod"), filepath.Join(g.root, "go.sum")) {
 		if err := hashTree(h, g.root, path, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// code returns a hash of what the target and its dependencies in the module say, but for comments and
+// layout. It is the same with every version of Go, and on every system.
+func (g *toolchain) code(target string) (string, error) {
+	folders, err := g.folders(plain, target)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, folder := range folders {
+		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			return "", err
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			writeTokens(h, text)
+		}
+	}
+	return sum(h), nil
+}
+
+// writeTokens writes to h the tokens of a Go file; of comments, those that tell the compiler something.
+func writeTokens(h io.Writer, text []byte) {
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile("", files.Base(), len(text)), text, nil, scanner.ScanComments)
+	for {
+		_, tok, literal := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return
+		case tok == token.COMMENT && !strings.HasPrefix(literal, "//go:"):
+		case tok.IsLiteral(), tok == token.COMMENT:
+			fmt.Fprintln(h, literal)
+		default:
+			fmt.Fprintln(h, tok)
+		}
+	}
 }
 
 // hashTree writes to h what is in path, a file or a folder: its Go files that

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,12 +21,14 @@ import (
 // or "same" and a hash. The indented lines that follow are the keys of the
 // mutants. A verdict whose hash is "-" tells the next campaign where to begin and
 // no more: it was on other sources than those that the file names at its top, or
-// the test was slow, and not certainly because of the mutant.
+// the test was slow, and not certainly because of the mutant. The code is a hash that
+// a test compares with that of the code: tidy puts it right, and the dashes.
 //
 // Of the mutants that sequential operators make, which are many and mostly die in the first test, one
 // line says how many met which fate, on which sources.
 type record struct {
-	sources    string
+	sources    string // see toolchain.sources
+	code       string // see toolchain.code
 	sequential string // the line, or ""
 	byKey      map[string]remembered
 }
@@ -38,6 +41,7 @@ func pathOf(folder, dir string) string {
 // The words of a record.
 const (
 	sourcesWord    = "sources"
+	codeWord       = "code"
 	sequentialWord = "sequential"
 	doubtedWord    = "doubted"
 	reviewedWord   = "reviewed"
@@ -69,6 +73,8 @@ func readRecord(folder, dir string) (*record, error) {
 			words := strings.Fields(line)
 			if len(words) == 2 && words[0] == sourcesWord {
 				r.sources = words[1]
+			} else if len(words) == 2 && words[0] == codeWord {
+				r.code = words[1]
 			} else if words[0] == sequentialWord {
 				r.sequential = line
 			} else if verdict = parseVerdict(words); verdict == nil {
@@ -111,6 +117,9 @@ func (c *campaign) put(names []string) (err error) {
 		return err
 	}
 	r := c.note(names)
+	if r.code, err = c.toolchain.code(c.target.dir); err != nil {
+		return err
+	}
 	if c.config.sequential {
 		c.sum(r)
 	}
@@ -182,7 +191,7 @@ func (c *campaign) candidates(m *mutant) (all []remembered) {
 // note returns a record of what is known of all mutants by now. What it was of
 // mutants that operators make which the campaign does not use, it still is.
 func (c *campaign) note(names []string) *record {
-	r := &record{c.sources, c.record.sequential, map[string]remembered{}}
+	r := &record{sources: c.sources, sequential: c.record.sequential, byKey: map[string]remembered{}}
 	for key, known := range c.record.byKey {
 		if c.record.sources != c.sources {
 			known.Tests = outdated
@@ -207,10 +216,31 @@ func (c *campaign) note(names []string) *record {
 	return r
 }
 
+// outdate puts in doubt what r says, which is of other code.
+func (r *record) outdate() {
+	for key, known := range r.byKey {
+		known.Tests = outdated
+		r.byKey[key] = known
+	}
+	words := strings.Fields(r.sequential)
+	if len(words) == 0 {
+		return
+	}
+	doubted, rest := 0, ""
+	for fate := range slices.Chunk(words[2:], 2) {
+		if n, err := strconv.Atoi(fate[1]); fate[0] == reviewedWord || fate[0] == livedWord || err != nil {
+			rest += " " + strings.Join(fate, " ")
+		} else {
+			doubted += n
+		}
+	}
+	r.sequential = fmt.Sprintf("%s %s %d%s", strings.Join(words[:2], " "), doubtedWord, doubted, rest)
+}
+
 // write writes the record as readRecord reads it.
 func (r *record) write(b *bytes.Buffer, dir string) {
-	fmt.Fprintf(b, "# What became of the mutants of %s, and the test that killed them: see README.md, The record.\n%s %s\n",
-		dir, sourcesWord, r.sources)
+	fmt.Fprintf(b, "# What became of the mutants of %s, and the test that killed them: see README.md, The record.\n%s %s\n%s %s\n",
+		dir, sourcesWord, r.sources, codeWord, r.code)
 	if r.sequential != "" {
 		fmt.Fprintln(b, r.sequential)
 	}

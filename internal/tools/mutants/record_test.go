@@ -9,7 +9,7 @@ import (
 )
 
 func TestRecordIsReadAsWritten(t *testing.T) {
-	r := &record{"0123", "sequential 89 unit 5 doubted 1", map[string]remembered{
+	r := &record{"0123", "ab", "sequential 89 unit 5 doubted 1", map[string]remembered{
 		"f: torn: x":    {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
 		"f: torn: x #2": {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
 		"g: forced: y":  {Fate: killed, Layer: "unit", How: failed, Test: "TestB", Tests: outdated},
@@ -24,7 +24,7 @@ func TestRecordIsReadAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "sources 0123\nsequential 89 unit 5 doubted 1\n" +
+	const want = "sources 0123\ncode ab\nsequential 89 unit 5 doubted 1\n" +
 		"unit TestB -\n\tg: forced: y\n" +
 		"protocol TestA/b 45\n\tf: torn: x\n\tf: torn: x #2\n" +
 		"lived 67\n\th: late: z\n" +
@@ -102,5 +102,50 @@ func TestRecordSumsUp(t *testing.T) {
 	}
 	if c.sum(r); r.sequential != want {
 		t.Errorf("%q when nothing is known any more, want %q", r.sequential, want)
+	}
+}
+
+// What is of other code is in doubt, whatever it was, but for what lives: that lives, reviewed or not.
+func TestTidyDoubtsOtherCode(t *testing.T) {
+	root := t.TempDir()
+	for folder, text := range map[string]string{
+		reviews: "",
+		records: "sources x\ncode old\nsequential x unit 3 limit 2 doubted 1 reviewed 7 lived 1 same 4\nunit TestA 12\n\tf: torn: x\nlived 34\n\tf: late: y\n",
+	} {
+		path := pathOf(filepath.Join(root, folder), "a")
+		os.MkdirAll(filepath.Dir(path), 0o777)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := tidy(root, &target{dir: "a"}, nil, nil, "new", true); err != nil || len(found) != 1 {
+		t.Errorf("tidy: %v, %q", err, found)
+	}
+	const want = "sources x\ncode new\nsequential x doubted 10 reviewed 7 lived 1\nunit TestA -\n\tf: torn: x\nlived -\n\tf: late: y\n"
+	if got, _ := os.ReadFile(pathOf(filepath.Join(root, records), "a")); !strings.HasSuffix(string(got), want) {
+		t.Errorf("record:\n%s\nwant\n%s", got, want)
+	}
+	if found, err := tidy(root, &target{dir: "a"}, nil, nil, "new", false); err != nil || len(found) > 0 {
+		t.Errorf("tidy again: %v, %q", err, found)
+	}
+}
+
+// Comments and layout make no other code, and everything else does.
+func TestCode(t *testing.T) {
+	hash := func(text string) string {
+		var b strings.Builder
+		writeTokens(&b, []byte(text))
+		return b.String()
+	}
+	const text = "package a\n\nvar x = f(1)\n"
+	for _, same := range []string{"// Doc.\npackage a\n\nvar x = f(1) // one\n", "package a\nvar x = f( 1 )\n"} {
+		if hash(same) != hash(text) {
+			t.Errorf("%q is other code than %q", same, text)
+		}
+	}
+	for _, other := range []string{"package a\n\nvar x = f(2)\n", "package a\n\nvar x = g(1)\n", "package a\n\nvar x = f(-1)\n", "//go:build y\n\npackage a\n\nvar x = f(1)\n"} {
+		if hash(other) == hash(text) {
+			t.Errorf("%q is the same code as %q", other, text)
+		}
 	}
 }

@@ -186,9 +186,9 @@ func (r *review) tidy(gone map[string]string) error {
 }
 
 // tidy takes what is gone out of the reviews and the record of t, whose mutants were made
-// by operators of these names, and puts what has moved under its new key. It returns what
-// it found, and changes no file if only asked what there is.
-func tidy(root string, t *target, mutants []*mutant, names []string, write bool) (found []string, err error) {
+// by operators of these names, and puts what has moved under its new key, and in doubt what
+// is of other code. It returns what it found, and changes no file if only asked what there is.
+func tidy(root string, t *target, mutants []*mutant, names []string, code string, write bool) (found []string, err error) {
 	review, err := readReview(filepath.Join(root, reviews), t.dir)
 	if err != nil {
 		return nil, err
@@ -217,10 +217,15 @@ func tidy(root string, t *target, mutants []*mutant, names []string, write bool)
 		}
 		delete(record.byKey, key)
 	}
+	if record.code != code {
+		found = append(found, pathOf(records, t.dir)+": verdicts on other code")
+		record.code = code
+		record.outdate()
+	}
 	if write && len(reviewed) > 0 {
 		err = review.tidy(reviewed)
 	}
-	if write && len(recorded) > 0 {
+	if write && len(found) > len(reviewed) {
 		err = cmp.Or(err, record.save(filepath.Join(root, records), t.dir))
 	}
 	return found, err

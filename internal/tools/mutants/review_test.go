@@ -8,10 +8,14 @@ import (
 	"testing"
 )
 
-// Reviews and records name mutants that exist.
+// Reviews and records name mutants that exist, and records are of the code that there is, or say that they are not.
 func TestReviewsAndRecordsAreOfMutants(t *testing.T) {
 	for _, dir := range everything {
 		target, err := inPlace(t).load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := inPlace(t).code(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -20,7 +24,7 @@ func TestReviewsAndRecordsAreOfMutants(t *testing.T) {
 			if !named(t, dir, names) {
 				continue // there are many, and nobody asks for them
 			}
-			found, err := tidy("../../..", target, target.mutants(ops), names, false)
+			found, err := tidy("../../..", target, target.mutants(ops), names, code, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +32,7 @@ func TestReviewsAndRecordsAreOfMutants(t *testing.T) {
 				t.Error(f)
 			}
 			if len(found) > 0 {
-				t.Errorf("go run ./internal/tools/mutants -tidy%s ./%s takes them out, or to where they are", map[bool]string{true: " -sequential"}[c.sequential], dir)
+				t.Errorf("go run ./internal/tools/mutants -tidy%s ./%s puts that right", map[bool]string{true: " -sequential"}[c.sequential], dir)
 			}
 		}
 	}
@@ -64,7 +68,7 @@ func TestTidy(t *testing.T) {
 	for folder, text := range map[string]string{
 		reviews: "# About.\n\nearlier: " + changeOf(other) + "\n\tIt has moved.\n\nf: torn: gone()\n\tIt is\n\tgone.\n\n" +
 			here + "\nf: late: gone()\n\tOne of two.\n\nf: removed: x()\n\tOf others.\n",
-		records: "sources x\nunit TestA -\n\tf: torn: gone()\n\t" + here + "\n\tf: removed: x()\n",
+		records: "sources x\ncode c\nunit TestA -\n\tf: torn: gone()\n\t" + here + "\n\tf: removed: x()\n",
 	} {
 		path := pathOf(filepath.Join(root, folder), fixture)
 		os.MkdirAll(filepath.Dir(path), 0o777)
@@ -72,7 +76,7 @@ func TestTidy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := tidy(root, target, mutants, concurrencyNames, true)
+	found, err := tidy(root, target, mutants, concurrencyNames, "c", true)
 	if err != nil || len(found) != 4 {
 		t.Errorf("tidy: %v, %q", err, found)
 	}
@@ -80,11 +84,11 @@ func TestTidy(t *testing.T) {
 	if got, _ := os.ReadFile(pathOf(filepath.Join(root, reviews), fixture)); string(got) != want {
 		t.Errorf("reviews:\n%s\nwant\n%s", got, want)
 	}
-	want = "sources x\nunit TestA -\n\t" + here + "\n\tf: removed: x()\n"
+	want = "sources x\ncode c\nunit TestA -\n\t" + here + "\n\tf: removed: x()\n"
 	if got, _ := os.ReadFile(pathOf(filepath.Join(root, records), fixture)); !strings.HasSuffix(string(got), want) {
 		t.Errorf("record:\n%s\nwant\n%s", got, want)
 	}
-	if found, err := tidy(root, target, mutants, concurrencyNames, false); err != nil || len(found) > 0 {
+	if found, err := tidy(root, target, mutants, concurrencyNames, "c", false); err != nil || len(found) > 0 {
 		t.Errorf("tidy again: %v, %q", err, found)
 	}
 }
