@@ -21,6 +21,7 @@ type campaign struct {
 
 	target    *target
 	sources   string // a hash of what it is made of
+	code      string // a hash of what that says, see toolchain.code
 	mutants   []*mutant
 	together  *together
 	baselines []*baseline

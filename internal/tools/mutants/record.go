@@ -116,10 +116,10 @@ func (c *campaign) put(names []string) (err error) {
 	if c.sources, err = c.toolchain.sources(c.target.dir); err != nil {
 		return err
 	}
-	r := c.note(names)
-	if r.code, err = c.toolchain.code(c.target.dir); err != nil {
+	if c.code, err = c.toolchain.code(c.target.dir); err != nil {
 		return err
 	}
+	r := c.note(names)
 	if c.config.sequential {
 		c.sum(r)
 	}
@@ -191,7 +191,10 @@ func (c *campaign) candidates(m *mutant) (all []remembered) {
 // note returns a record of what is known of all mutants by now. What it was of
 // mutants that operators make which the campaign does not use, it still is.
 func (c *campaign) note(names []string) *record {
-	r := &record{sources: c.sources, sequential: c.record.sequential, byKey: map[string]remembered{}}
+	r := &record{c.sources, c.code, c.record.sequential, map[string]remembered{}}
+	if c.record.code != c.code {
+		r.sequential = doubt(r.sequential)
+	}
 	for key, known := range c.record.byKey {
 		if c.record.sources != c.sources {
 			known.Tests = outdated
@@ -222,19 +225,24 @@ func (r *record) outdate() {
 		known.Tests = outdated
 		r.byKey[key] = known
 	}
-	words := strings.Fields(r.sequential)
+	r.sequential = doubt(r.sequential)
+}
+
+// doubt returns the line about sequential mutants with all in doubt that do not live.
+func doubt(line string) string {
+	words := strings.Fields(line)
 	if len(words) == 0 {
-		return
+		return ""
 	}
-	doubted, rest := 0, ""
+	doubted, live := 0, ""
 	for fate := range slices.Chunk(words[2:], 2) {
 		if n, err := strconv.Atoi(fate[1]); fate[0] == reviewedWord || fate[0] == livedWord || err != nil {
-			rest += " " + strings.Join(fate, " ")
+			live += " " + strings.Join(fate, " ")
 		} else {
 			doubted += n
 		}
 	}
-	r.sequential = fmt.Sprintf("%s %s %d%s", strings.Join(words[:2], " "), doubtedWord, doubted, rest)
+	return fmt.Sprintf("%s %s %d%s", strings.Join(words[:2], " "), doubtedWord, doubted, live)
 }
 
 // write writes the record as readRecord reads it.

@@ -130,6 +130,16 @@ func TestTidyDoubtsOtherCode(t *testing.T) {
 	}
 }
 
+// A campaign that breaks concurrency in other code leaves the numbers of sequential mutants in doubt.
+func TestRecordDoubtsTheOtherCampaign(t *testing.T) {
+	for code, want := range map[string]string{"old": "sequential x unit 3 reviewed 7", "new": "sequential x doubted 3 reviewed 7"} {
+		c := &campaign{record: &record{code: "old", sequential: "sequential x unit 3 reviewed 7"}, code: code}
+		if got := c.note(concurrencyNames); got.sequential != want || got.code != code {
+			t.Errorf("%s: %q of %q, want %q", code, got.sequential, got.code, want)
+		}
+	}
+}
+
 // Comments and layout make no other code, and everything else does.
 func TestCode(t *testing.T) {
 	hash := func(text string) string {
