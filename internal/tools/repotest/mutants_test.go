@@ -102,8 +102,8 @@ func TestVerificationCountsMutants(t *testing.T) {
 	var table strings.Builder
 	// Live and reviewed are also those that a campaign with -trust has not tried again.
 	row := func(name string, f fates) {
-		fmt.Fprintf(&table, "| %s | %s | %s | %d | %d | %d | %d |\n", name, grouped(f.tried()),
-			grouped(f.killed), f.doubted, f.reviewed, f.unjudged, f.same)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s | %s |\n", name, grouped(f.tried()), grouped(f.killed),
+			grouped(f.doubted), grouped(f.reviewed), grouped(f.unjudged), grouped(f.same))
 	}
 	table.WriteString("| package | tried | killed | killed, in doubt | live, reviewed | live, not judged | same machine code |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, pkg := range explored {
