@@ -249,18 +249,23 @@ func (rt *root[K, V]) bury(k hkey[K], c *cell[K, V], old, dead *record[K, V]) {
 // helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
 // but for what it counts itself.
 func (rt *root[K, V]) helpBury(k hkey[K], c *cell[K, V], dead *record[K, V]) {
-	if m := c.meta.Load(); m != nil && m.kept {
-		return // its deleter has told all, and may have returned: who subscribes since is not told
-	}
 	needed := dead.word&datedBit != 0 && rt.settle(dead)
-	rt.leave(k, c, dead, rt.tell(k, c, dead) || needed)
+	rt.recall(k, c, dead)
+	// Who subscribes when the deleter has returned is not told. It keeps the cell or takes it out of the
+	// table before: so if neither has happened yet, it had not returned when subscribers was loaded.
+	s := rt.subscribers.Load()
+	if m := c.meta.Load(); m != nil && m.kept || rt.cells.Load(k) != c {
+		return
+	}
+	rt.leave(k, c, dead, s != nil && rt.notify(s, k) || needed)
 }
 
 // leave takes the dead cell c of k out of the table, or leaves it there for those that
-// need it.
+// need it. All have been told.
 func (rt *root[K, V]) leave(k hkey[K], c *cell[K, V], dead *record[K, V], needed bool) {
 	if needed {
-		rt.keepInTable(k, c)
+		c.keep()
+		rt.tidy(k, 0)
 	} else {
 		rt.unlink(k, c, dead)
 	}
@@ -305,18 +310,17 @@ func (rt *root[K, V]) recall(k hkey[K], c *cell[K, V], rec *record[K, V]) {
 	}
 }
 
-// keepInTable is called by the deleter of k's cell c, instead of unlinking it, when
-// the deleter has told the watchers.
-func (rt *root[K, V]) keepInTable(k hkey[K], c *cell[K, V]) {
+// keep marks c, which is dead or about to be, as one that stays in the table as long as somebody
+// needs it, and of whose deletion all have been told.
+func (c *cell[K, V]) keep() {
 	for { // until no subscription comes or goes between the two lines
 		now := c.meta.Load()
 		next := now.now()
 		next.kept = true
 		if c.meta.CompareAndSwap(now, &next) {
-			break
+			return
 		}
 	}
-	rt.tidy(k, 0)
 }
 
 // tidy unlinks the cell of k if it is dead and nobody needs it any more. Each of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -379,6 +380,60 @@ func TestTransactBesideALateNotification(t *testing.T) {
 			clean(m, r)
 		})
 	})
+}
+
+// Transactions that only read a key, which they find absent, tell nobody of it who has come after the
+// calls that changed it had returned: neither of a deletion that another transaction puts back, as a loop
+// needs it still, nor as late helpers of one that was in progress.
+func TestTransactTellsNobodyNew(t *testing.T) {
+	reads := transacts("Get(a), Put(b, 3)", func(tx model.TxOps) any { tx.Get("a"); return tx.Put("b", 3) })
+	for _, tt := range []struct {
+		name          string
+		watched       bool // by a loop that has not come to a
+		before, calls []call
+		threads       threads
+	}{
+		{"that others put back", true, []call{remove}, nil, threads{{reads}, {reads}}},
+		{"in progress, that a loop needs", true, nil, []call{remove}, threads{{reads}}},
+		{"in progress, that nobody needs", false, nil, []call{remove}, threads{{reads}}},
+		{"in progress, and Create", false, nil, []call{remove, create(5)}, threads{{reads}}},
+		{"in progress, and Create, needed", true, nil, []call{remove, create(5)}, threads{{reads}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = operations(append(threads{append(slices.Clip(tt.calls), call{Name: "Watch"})}, tt.threads...))
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := twoKeys(a2b2)()
+				if tt.watched {
+					shardedregistry.Subscribe(r)
+				}
+				for _, c := range tt.before {
+					c.Do(r)
+				}
+				var loop atomics.Pointer[shardedregistry.Watcher[string, int]]
+				begin := func() {
+					for _, c := range tt.calls {
+						c.Do(r)
+					}
+					w := shardedregistry.SubscribeTo(r, "a")
+					loop.Store(&w)
+				}
+				if len(tt.calls) > 0 {
+					m.Go(begin)
+				} else {
+					begin()
+				}
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() {
+					if seen := loop.Load().Drain(); seen != nil {
+						m.Failf("a loop that began afterwards sees %v", seen)
+					}
+				})
+			})
+		})
+	}
 }
 
 // A transaction helps a Delete that has told a loop, which ends meanwhile.

@@ -869,9 +869,12 @@ func (tx *transaction[K, V]) withdraw(u *use[K, V]) {
 		rt.cells.CompareAndDelete(key, u.cell)
 		return
 	}
+	if rec.dead() {
+		u.cell.keep() // before anybody finds rec there: insert has told all
+	}
 	u.cell.rec.CompareAndSwap(&u.record, rec)
 	if rec.dead() {
-		rt.keepInTable(key, u.cell) // as long as somebody needs it: insert has told all
+		rt.tidy(key, 0)
 	}
 }
 
