@@ -106,8 +106,9 @@ type Config[K comparable, V any] struct {
 	CreateTimeout time.Duration
 
 	// MaxEntries bounds the number of values and kept errors. Adding one beyond the bound evicts others, by SIEVE:
-	// those that no hit has used for some time. Leased values stay, so there may be more until the next entry
-	// comes, and one more for every 64 leases, as a search passes at most 64 leased values. Zero means no bound.
+	// those that no hit has used for some time. What a call replaces or removes counts until it returns. Leased
+	// values stay, so there may be more until the next entry comes, and one more for every 64 leases, as a search
+	// passes at most 64 leased values. Zero means no bound.
 	MaxEntries int
 
 	// MaxWeight bounds the sum of the weights of the values, at most 2⁴⁶. Adding a value beyond the bound evicts

@@ -106,7 +106,7 @@ const (
 
 func (d *dependence) end() { d.over.Store(true) }
 
-// counts reports whether d is an edge. Its caller made wake before it waits.
+// counts reports whether d is an edge.
 func (d *dependence) counts() bool {
 	if d.over.Load() {
 		return false
@@ -114,8 +114,7 @@ func (d *dependence) counts() bool {
 	if d.how == calls {
 		return true // even if Set or a timer has ended the creation
 	}
-	w := d.on.wake.Load()
-	return w == nil || !w.Fired()
+	return !d.on.wake.Load().Fired()
 }
 
 // dependences returns what the function of f waits for.
@@ -144,6 +143,9 @@ func (c *caller) calls(f *flight, key any) *dependence {
 // depend says that the function of f, which has a context, waits for another creation until the result is
 // ended. It fails if that would be for ever. It retries only if others have begun to wait, or have given up.
 func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
+	if how == waits {
+		on.event() // before others find d: an end that came between would not show
+	}
 	d := &dependence{on: on, key: key, how: how, rank: atomics.Rank()}
 	for list := &f.function.awaits; ; {
 		old := list.Load()

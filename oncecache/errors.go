@@ -77,8 +77,8 @@ func (r rethrown) Error() string {
 func (r rethrown) Unwrap() error { return r.PanicError }
 
 // PendingError is the error of [Cache.Close] when its context ends first. It has the keys that
-// Close was still waiting for, oldest first. A key may appear more than once. If only OnCreate functions
-// run, it has none.
+// Close was still waiting for, oldest first. A key may appear more than once, and one that another call is
+// just removing may be missing. If only OnCreate functions run, it has none.
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released

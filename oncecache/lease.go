@@ -129,7 +129,7 @@ func (r *root[K, V]) hold(e *entry[K, V], s *state[K, V], isUse bool) (held *ato
 // lease is hold for a caller that has waited for the outcome of e, if it wants a lease.
 func (r *root[K, V]) lease(e *entry[K, V], s *state[K, V], who *caller) (held *atomics.Int64, err error) {
 	switch {
-	case s == nil || s.users == nil:
+	case s == nil:
 		return nil, nil
 	case who.joined != nil:
 		return &s.users.base, nil // the creator has counted it
@@ -147,7 +147,7 @@ func (r *root[K, V]) lease(e *entry[K, V], s *state[K, V], who *caller) (held *a
 // value is to be closed now.
 func (r *root[K, V]) unhold(e *entry[K, V], held *atomics.Int64) (free bool) {
 	n := held.Add(-1)
-	return n < 0 && e.state.Load().users.last(held, n) && r.owns
+	return n < 0 && e.state.Load().users.last(held, n)
 }
 
 // giveUp is unhold for a user that was counted in vain, or nil. If the value is to be closed
@@ -259,12 +259,12 @@ func (l *leases) last(held *atomics.Int64, n int64) bool {
 	return n == 0
 }
 
-// count returns the number of users. It may be off by those that come or go meanwhile.
+// count returns the number of users, but for those that come or go meanwhile, or whose words are dead.
 func (l *leases) count() int64 {
-	users := l.base.Load()
+	users := max(0, l.base.Load())
 	if s := l.stripes.Load(); s != nil {
 		for i := range *s {
-			users += (*s)[i].users.Load()
+			users += max(0, (*s)[i].users.Load())
 		}
 	}
 	return users

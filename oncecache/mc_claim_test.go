@@ -577,6 +577,32 @@ func TestProtocolsOfAWaitThatSetEnds(t *testing.T) {
 	})
 }
 
+// A function that has just been started on a goroutine of its own, and whose creation Set ends before its caller waits,
+// may ask for that caller: this is no cycle.
+func TestProtocolsOfAStartThatSetEnds(t *testing.T) {
+	mc.Check(t, everything.of("create of 0, which asks for 1; create of 1, which sets 1 and waits for 0"), func(m *mc.M) {
+		var c oncecache.Cache[int, int]
+		m.Go(func() {
+			c.GetOrCreateContext(context.Background(), 0, func(ctx context.Context, _ int) (int, error) {
+				in, cancel := atomics.WithCancel(ctx)
+				defer cancel()
+				v, err := c.GetOrCreateContext(in, 1, func(ctx context.Context, _ int) (int, error) {
+					c.Set(1, 5)
+					_, err := c.Wait(context.WithoutCancel(ctx), 0)
+					if err != nil && err != oncecache.ErrNotFound {
+						m.Failf("1: %v", err)
+					}
+					return 1, nil
+				})
+				if v != 5 || err != nil {
+					m.Failf("GetOrCreateContext = %d, %v; want 5", v, err)
+				}
+				return 0, nil
+			})
+		})
+	})
+}
+
 // The function of one creation may ask for others on several goroutines at once.
 // If one of these asks back, somebody gives up, and all end.
 func TestProtocolsOfParallelCreations(t *testing.T) {

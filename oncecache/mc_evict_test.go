@@ -622,6 +622,51 @@ func TestTooHeavyByNowIsRefreshed(t *testing.T) {
 	})
 }
 
+// A value that has become too heavy while it came, and is leaving, is leased, and set again: if Set finds it there, it
+// is closed once, and after the lease.
+func TestTooHeavyByNowIsSetAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(c *oncecache.Cache[int, *int])
+		after  func(c *oncecache.Cache[int, *int])
+	}{
+		{"Set", func(*oncecache.Cache[int, *int]) {}, func(*oncecache.Cache[int, *int]) {}},
+		{"SetMaxWeight(50), Set, Delete", func(c *oncecache.Cache[int, *int]) { c.SetMaxWeight(50) }, func(c *oncecache.Cache[int, *int]) { c.Delete(1) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, everything.of("Set of a value of 50 ∥ Acquire, SetMaxWeight(10), "+tt.name+", Release: the same value"), func(m *mc.M) {
+				closed, found := 0, false
+				c := oncecache.MustNew(oncecache.Config[int, *int]{
+					MaxWeight: 100,
+					Weight:    func(int, *int) int64 { return 50 },
+					Close:     func(int, *int) error { closed++; return nil },
+				})
+				v := new(int)
+				m.Go(func() { c.Set(1, v) })
+				m.Go(func() {
+					l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (*int, error) { return nil, errRefused })
+					if err != nil {
+						return
+					}
+					c.SetMaxWeight(10)
+					tt.before(c)
+					_, found = c.Set(1, v)
+					tt.after(c)
+					if found && closed > 0 {
+						m.Failf("closed while it is leased")
+					}
+					l.Release()
+				})
+				m.Final(func() {
+					if c.Delete(1); found && closed != 1 {
+						m.Failf("closed %d times", closed)
+					}
+				})
+			})
+		})
+	}
+}
+
 // Nor does it do so where another call is faster.
 func TestOvertakenRefreshEvictsNobody(t *testing.T) {
 	for name, goes := range map[string]func(c *oncecache.Cache[int, int]){

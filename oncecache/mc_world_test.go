@@ -456,6 +456,25 @@ func TestLeaseReleasedTwiceBesideAcquire(t *testing.T) {
 	})
 }
 
+// Info counts no more leases than there may be, while Delete takes the value away.
+func TestInfoBesideDelete(t *testing.T) {
+	mc.Check(t, everything.of("Info ∥ Acquire, Release ∥ Acquire, Release, Delete"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			if i, _ := c.Info(1); i.Leases > 2 {
+				m.Failf("%d leases", i.Leases)
+			}
+		})
+		use := func() {
+			l, _ := c.Acquire(context.Background(), 1, makesOne)
+			l.Release()
+		}
+		m.Go(use)
+		m.Go(func() { use(); c.Delete(1) })
+	})
+}
+
 // label names a deed after its context and what its create function may do.
 func label(name string, i, v int, endings []ending) string {
 	s := fmt.Sprintf("%s(%s, %d", name, [...]string{"a", "b", "∞"}[i], v)

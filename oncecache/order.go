@@ -142,7 +142,7 @@ func (o *order[K, V]) unlist(n *node[K, V]) (hasExpired bool) {
 // since its value was weighed. The caller holds mu.
 func (o *order[K, V]) tooMany(n *node[K, V]) (out []*node[K, V]) {
 	if n != nil && n.weight > o.maxWeight {
-		n.entry.mark.bits.Or(doomed) // also if it is leased, as if Delete came
+		n.entry.mark.bits.Or(doomed) // also if it is leased, as if Delete came: no other leased entry is doomed
 		o.remove(n)
 		return append(out, n)
 	}

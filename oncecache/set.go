@@ -87,9 +87,9 @@ func (r *root[K, V]) ready(n *entry[K, V], l limits) {
 	}
 }
 
-// place puts n in the place of the entry of its key, and returns that entry, or nil. If that has
-// the very value of n, which is to be closed once, it stays, and place returns it with same. An
-// entry that is too heavy goes to no place, but what is there leaves.
+// place puts n in the place of the entry of its key, and returns that entry, or nil. If that has the
+// very value of n, which is to be closed once, place leaves it and returns it with same, also if it is
+// doomed though it is leased. An entry that is too heavy goes to no place, but what is there leaves.
 func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *entry[K, V], same bool) {
 	heavy := l.weight == tooHeavy
 	if !r.owns && !heavy {
@@ -98,8 +98,8 @@ func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *ent
 	for {
 		e := r.entries.Load(at) // LP(Set): too heavy, and nothing was there
 		if e.has() && r.owns && r.same(e.value, n.value) {
-			made := e.state.Load().making() // before e can expire at once, which takes it off
-			if r.prolongs(e, l) {           // LP(Set): the very value
+			made := e.state.Load().making()                                            // before e can expire at once, which takes it off
+			if r.prolongs(e, l) || e.mark.is(doomed) && e.state.Load().node.leased() { // LP(Set): the very value
 				r.use(e)
 				r.accounting.finish(onePending)
 				r.endRefreshOf(e, made)

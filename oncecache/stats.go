@@ -16,7 +16,7 @@ import (
 type Stats struct {
 	Hits   uint64 // look-ups that found a value
 	Misses uint64 // look-ups that did not
-	Joined uint64 // calls, or keys of a batch, that met a creation of another call and waited for it
+	Joined uint64 // how often a call, or a key of a batch, met a creation of another call and waited for it
 
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
@@ -223,7 +223,7 @@ func (c *Cache[K, V]) Info(k K) (info Info, ok bool) {
 		return info, true
 	}
 	if s.users != nil {
-		info.Leases = int(max(0, s.users.count()))
+		info.Leases = int(s.users.count())
 	}
 	if n := s.node; n != nil {
 		r.order.mu.Lock()

@@ -24,7 +24,7 @@ func Cache[K comparable, V any](c *oncecache.Cache[K, V], flights bool) *Source 
 	if c.Stats().Recorded {
 		hits := s.family("cache.hits", "{call}", "Look-ups that found a value.", Counter)
 		misses := s.family("cache.misses", "{call}", "Look-ups that did not find a value.", Counter)
-		joined := s.family("cache.joined", "{call}", "Calls that waited for the creation of another call.", Counter)
+		joined := s.family("cache.joined", "{call}", "How often a call waited for the creation of another.", Counter)
 		lookups = func(emit Emit, now oncecache.Stats) {
 			emit(hits, float64(now.Hits))
 			emit(misses, float64(now.Misses))
