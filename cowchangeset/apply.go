@@ -29,6 +29,12 @@ const (
 // finished reports whether the changeset is applied or aborted.
 func (s *applyState) finished() bool { return s.phaseNow() == applied || s.phaseNow() == aborted }
 
+// finished reports whether the changeset is aborted or, as far as the store knows, applied.
+func (c *Changeset[E]) finished() bool {
+	s := c.applyState.Load()
+	return s.finished() || s.phaseNow() == unstored && c.stored()
+}
+
 // phaseNow returns the phase; nil is idle.
 func (s *applyState) phaseNow() phase {
 	if s == nil {

@@ -69,6 +69,13 @@ func (c *Changeset[E]) Sleep() (woken func() bool) { return c.log.watch.Event().
 // whether there is more.
 func (c *Changeset[E]) Cut() *cut[E] { return c.log.cut() }
 
+// CutsAll reports whether a cut has all slots that were reserved before, or is final.
+func (c *Changeset[E]) CutsAll() bool {
+	n := c.log.reserved.Load() &^ sealed
+	m := c.log.cut()
+	return m.n >= n || m.final
+}
+
 func (c *Changeset[E]) Grown(m *cut[E]) bool { return c.log.grown(m) }
 
 // WakeSlowly takes the first step of who wakes Follows: it fires what they have

@@ -348,6 +348,9 @@ func (l *log[E]) cut() *cut[E] {
 			return m
 		}
 		next := l.decide(from, n, final)
+		if next.n < n && !final {
+			continue // a final cut has ended the list of chunks meanwhile
+		}
 		if l.decided.CompareAndSwap(m, next) || !final {
 			return next
 		}

@@ -266,6 +266,22 @@ func TestAbortProtocols(t *testing.T) {
 	})
 }
 
+// A cut has all that was reserved before, unless it is the final one, which ends where nothing more will come.
+func TestCutBesideTheFinalOne(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "a cut ∥ Seal, after reservations of two writers that have stalled"}, func(m *mc.M) {
+		var tracker cowchangeset.Tracker[int]
+		c, _ := tracker.Start(context.Background())
+		c.Reserve(1, 2)
+		c.Reserve(3)
+		m.Go(func() {
+			if !c.CutsAll() {
+				m.Failf("a cut that is not final lacks what was reserved before")
+			}
+		})
+		m.Go(func() { c.Seal(context.Background()) })
+	})
+}
+
 // What a cut costs does not depend on how much there is: it looks at what was
 // reserved since the last one, and takes as many steps with ten entries as with
 // ten million. Only one that begins in another chunk than the last cut takes one

@@ -433,7 +433,7 @@ type doubleSet struct {
 	ordinal             uint64
 	entries             []int
 	sealed              bool
-	phase               string // "", "done": the store does not know yet, "applied", "aborted"
+	phase               string // "", "done": its Apply could not tell the store, "applied", "aborted"
 	cursor              uint64
 	reason              string
 	durable             int
@@ -808,11 +808,16 @@ func (d *double) abort(c *doubleSet, reason string) string {
 	return d.wait(c, d.due(c), false)
 }
 
+// known reports whether the store, if there is one, has nothing left to be told of c.
+func (d *double) known(c *doubleSet) bool { return !d.store() || c.knows(d.due(c)) }
+
+func (d *double) finished(c *doubleSet) bool {
+	return c.phase == "applied" || c.phase == "aborted" || c.phase == "done" && d.known(c)
+}
+
 func (d *double) prune(keep int) int {
 	n := d.forgotten
-	finished := func(c *doubleSet) bool { return c.phase == "applied" || c.phase == "aborted" }
-	known := func(c *doubleSet) bool { return !d.store() || c.knows(d.due(c)) }
-	for len(d.sets)-n > keep && (d.has("PruneUnapplied") || finished(d.sets[n])) && known(d.sets[n]) {
+	for len(d.sets)-n > keep && (d.has("PruneUnapplied") || d.finished(d.sets[n])) && d.known(d.sets[n]) {
 		n++
 	}
 	d.retry()
@@ -898,7 +903,7 @@ func (d *double) look() string {
 		b.WriteString(setText(c.id, c.ordinal, c.entries, c.sealed, c.cursor, reason, c.durable))
 	}
 	for _, c := range d.sets[d.forgotten:] {
-		if c.sealed && c.phase != "applied" && c.phase != "aborted" {
+		if c.sealed && !d.finished(c) {
 			b.WriteString("pending " + c.id + "\n")
 		}
 	}

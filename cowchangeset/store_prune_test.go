@@ -249,6 +249,43 @@ func TestResumeBeforePrune(t *testing.T) {
 	}
 }
 
+// A changeset is applied when any flush has told the store so, not only the Apply that could not.
+func TestAppliedByALaterFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: m})
+		c, _ := tracker.Start(t.Context())
+		tracker.Start(t.Context())
+		pending := func() (n int) {
+			for range tracker.Pending() {
+				n++
+			}
+			return n
+		}
+		m.faults(func(_ context.Context, method, _ string) error {
+			if method == "Applied" {
+				return errDisk
+			}
+			return nil
+		})
+		err := c.Apply(t.Context(), func(context.Context, cowchangeset.Final[int]) error { return nil })
+		wantStoreError(t, err, "Applied", errDisk)
+		if n, pruned := pending(), tracker.Prune(1); n != 1 || pruned != 0 {
+			t.Errorf("before the store knows: %d pending, %d pruned; want 1 and none", n, pruned)
+		}
+		m.faults(nil)
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, pruned := pending(), tracker.Prune(1); n != 0 || pruned != 1 {
+			t.Errorf("when the store knows: %d pending, %d pruned; want none and 1", n, pruned)
+		}
+		if err := c.Apply(t.Context(), func(context.Context, cowchangeset.Final[int]) error { return errDisk }); err != nil {
+			t.Errorf("another Apply, which has nothing left to do: %v", err)
+		}
+	})
+}
+
 // A forgotten changeset can still be applied, by its holder.
 func TestPrunedIsApplied(t *testing.T) {
 	tracker, store := forgetting(cowchangeset.Config[int]{})
