@@ -21,7 +21,7 @@ type phase uint8
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
 	applying              // one Apply runs, and owns cursor
-	unstored              // its function has returned nil, and the store does not know yet
+	unstored              // its function has returned nil, and that Apply could not tell the store
 	applied
 	aborted
 )

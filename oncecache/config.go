@@ -28,9 +28,10 @@ type Config[K comparable, V any] struct {
 	// set, when the value has left the cache and no lease holds it. So hold a value by [Cache.Acquire]. A value
 	// that a create function for one key returns beside an error is not closed.
 	//
-	// A value that is set, or returned by a create function, while the key has the same value stays open. Two
-	// values are the same if all their parts are: equal by ==, or the same map, slice, function or channel. A
-	// pointer or the like also stays open if it is the key's again when it would be closed.
+	// A value that is set, or returned by a create function, while the key has the same value stays open; but do
+	// not set one that a create function of the key is returning at that time: it might be closed twice, or while
+	// it is leased. Two values are the same if all their parts are: equal by ==, or the same map, slice, function
+	// or channel. A pointer or the like also stays open if it is the key's again when it would be closed.
 	//
 	// Close runs on the goroutine of the Set, Delete, CompareAndDelete, Refresh, Release or Discard that
 	// removes the value or is its last user; for a value that is made too late, mostly on that of the function;
@@ -93,7 +94,7 @@ type Config[K comparable, V any] struct {
 	// ErrorTTL is how long the error of a create function is kept and returned without another call. Zero means
 	// that errors are not kept; less than zero, until a call sets or deletes the key. MaxEntries and IdleTimeout
 	// may remove the error earlier. Not kept are panics, timeouts, cycles, errors of a Refresh that began with a
-	// value, and errors that come when all callers have left.
+	// value, errors that come when all callers have left and, with CloseBeforeCreate, errors beside a value.
 	ErrorTTL time.Duration
 
 	// ErrorTTLFunc is an ErrorTTL for each error, including the ErrNotFound of a key that the

@@ -126,7 +126,7 @@ func (m *many[K, V]) round(keys []K) (again []K) {
 	var waiting map[K]bool
 	for i, k := range keys {
 		e, hash := m.find(k) // LP(GetOrCreateMany): a hit
-		if _, has := m.found[k]; waiting[k] || e != nil && m.hit(e) || has {
+		if _, has := m.found[k]; waiting[k] || m.failed[k] != nil || e != nil && m.hit(e) || has {
 			continue // or it is repeated
 		}
 		if err := m.ctx.Err(); err != nil {
@@ -283,15 +283,12 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error), al
 		}
 		thrown := recover()
 		how := (&creation[K, V]{thrown: alone}).cut(thrown)
-		heard := b.end(func(int) *result { r := *how; return &r })
 		if thrown == nil {
-			return
+			alone = nil
 		}
-		if alone == nil {
+		b.end(alone, func(int) *result { r := *how; return &r })
+		if thrown != nil && alone == nil {
 			panic(thrown) // here, where the frames of the first panic are still on the stack
-		}
-		if !heard {
-			b.root.accounting.note(alone)
 		}
 	}()
 	made, err := create(&b.context, keys)
@@ -309,7 +306,7 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error), al
 		}
 	}
 	returned = true
-	b.end(func(i int) *result { return &ends[i] })
+	b.end(nil, func(i int) *result { return &ends[i] })
 }
 
 // answer writes what the function has returned into the entries and ends.
@@ -341,12 +338,10 @@ func (b *batch[K, V]) answer(made map[K]V, err error, ends []result) {
 
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 
-// end ends all creations, and reports whether a caller gets the outcome of one. Values are closed
-// on goroutines of the cache.
-func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
-	r := b.root
-	r.accounting.begin(onePending) // until it is known what to do with a panic
-	defer r.accounting.finish(onePending)
+// end ends all creations, the i-th as of says. Thrown is the function's panic, or nil; Close returns it
+// if no caller gets it. Values are closed on goroutines of the cache.
+func (b *batch[K, V]) end(thrown *PanicError, of func(i int) *result) {
+	r, heard := b.root, false
 	var out []*entry[K, V]
 	var over tally
 	drop := func(k K, v V, claim *claim) {
@@ -367,7 +362,8 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 		if v, ok := b.extra[n.entry.key]; ok { // the key's, until it is closed
 			c := n.state.flight.claim
 			if c != nil {
-				c.join() // does not fail: the function is counted
+				c.join()          // does not fail: the function is counted
+				how.keeps = false // the claim of a kept error is not known
 			}
 			drop(n.entry.key, v, c)
 			delete(b.extra, n.entry.key)
@@ -375,6 +371,12 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 		ends[i] = n.conclude(how)
 		over += ends[i].over
 		heard = heard || ends[i].heard
+	}
+	for k, v := range b.extra {
+		drop(k, v, nil)
+	}
+	if thrown != nil && !heard {
+		r.accounting.note(thrown)
 	}
 	r.accounting.finish(over) // before anyone wakes
 	for i, left := range ends {
@@ -390,11 +392,7 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 			out = append(out, left.unfit)
 		}
 	}
-	for k, v := range b.extra {
-		drop(k, v, nil)
-	}
 	r.later(out...)
-	return heard
 }
 
 // gather waits for the outcomes. It returns the keys that have to be looked for again.

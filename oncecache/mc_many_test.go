@@ -5,8 +5,10 @@ package oncecache_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
@@ -253,4 +255,90 @@ func TestRepeatedKeysHaveOneOutcome(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The panic of a batch's function that no caller gets is known to each Close when it returns, also if OnCreate exits.
+func TestPanicOfABatchReachesClose(t *testing.T) {
+	for name, onCreate := range map[string]func(int, time.Duration, error){
+		"":                 nil,
+		", OnCreate exits": func(int, time.Duration, error) { runtime.Goexit() },
+	} {
+		t.Run("Close"+name, func(t *testing.T) {
+			mc.Check(t, twice.of("GetOrCreateMany, which panics ∥ its context ends, Close"+name), func(m *mc.M) {
+				c := oncecache.MustNew(oncecache.Config[int, int]{OnCreate: onCreate})
+				ctx, leave := atomics.WithCancel(context.Background())
+				var thrown, got mc.Tally
+				var first error
+				m.Go(func() {
+					defer func() {
+						if recover() != nil {
+							got.Add(1)
+						}
+					}()
+					c.GetOrCreateMany(ctx, []int{1}, func(context.Context, []int) (map[int]int, error) {
+						thrown.Add(1)
+						panic(errRefused)
+					})
+				})
+				m.Go(func() {
+					leave()
+					first = c.Close(context.Background())
+				})
+				m.Final(func() {
+					second := c.Close(context.Background())
+					if lost := thrown.Value() > got.Value(); errors.Is(first, errRefused) != errors.Is(second, errRefused) || lost != errors.Is(second, errRefused) {
+						m.Failf("of %d panics %d were got, and the calls of Close return %v and %v", thrown.Value(), got.Value(), first, second)
+					}
+				})
+			})
+		})
+	}
+}
+
+// With CloseBeforeCreate, a value that the function returned beside an error is closed before the next creation, also
+// where errors are kept.
+func TestValueBesideAnErrorIsClosedFirst(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"errors are not kept": 0, "errors are kept": -1} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, everything.of(name+": GetOrCreateMany, Delete, GetOrCreate"), func(m *mc.M) {
+				var there mc.Tally
+				c := oncecache.MustNew(oncecache.Config[int, int]{
+					CloseBeforeCreate: true, ErrorTTL: ttl,
+					Close: func(int, int) error { there.Add(-1); return nil },
+				})
+				m.Go(func() {
+					c.GetOrCreateMany(context.Background(), []int{1}, func(context.Context, []int) (map[int]int, error) {
+						there.Add(1)
+						return map[int]int{1: 7}, oncecache.KeyErrors[int]{1: errRefused}
+					})
+					c.Delete(1)
+					c.GetOrCreate(1, func() (int, error) {
+						if there.Add(1); there.Value() != 1 {
+							m.Failf("%d values at a time", there.Value())
+						}
+						return 8, nil
+					})
+				})
+				m.Final(func() { c.Close(context.Background()) })
+			})
+		})
+	}
+}
+
+// A key that is repeated has one outcome, also when the context has ended.
+func TestRepeatedKeyOfAnEndedContext(t *testing.T) {
+	mc.Check(t, everything.of("GetOrCreateMany(1, 1), its context has ended ∥ Set(1)"), func(m *mc.M) {
+		var c oncecache.Cache[int, int]
+		ctx, leave := atomics.WithCancel(context.Background())
+		leave()
+		m.Go(func() {
+			found, err := c.GetOrCreateMany(ctx, []int{1, 1}, func(context.Context, []int) (map[int]int, error) { return nil, nil })
+			var failed oncecache.KeyErrors[int]
+			errors.As(err, &failed)
+			if _, ok := found[1]; ok == (failed[1] != nil) {
+				m.Failf("%v, %v", found, err)
+			}
+		})
+		m.Go(func() { c.Set(1, 5) })
+	})
 }
