@@ -235,16 +235,22 @@ func TestWaitForTheTurnIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Delete("k")
-		began := time.Now()
-		waiter := start(c, "k", unexpected(t))
-		for i := range 5 {
-			time.Sleep(40 * time.Second)
-			c.Set("k", 2+i)
-			c.Delete("k")
-		}
-		got := waiter.wait(t)
-		if took := time.Since(began); !errors.Is(got.err, oncecache.ErrCreateTimeout) || took > 5*40*time.Second {
-			t.Errorf("%v, after %v", got.err, took)
+		for {
+			began := time.Now()
+			waiter := start(c, "k", unexpected(t))
+			for i := range 5 {
+				time.Sleep(40 * time.Second)
+				c.Set("k", 2+i)
+				c.Delete("k")
+			}
+			got := waiter.wait(t)
+			if got.err == nil {
+				continue // it has found what was set, before that was deleted
+			}
+			if took := time.Since(began); !errors.Is(got.err, oncecache.ErrCreateTimeout) || took > 5*40*time.Second {
+				t.Errorf("%v, after %v", got.err, took)
+			}
+			break
 		}
 		l.Release()
 	})
