@@ -29,10 +29,10 @@ const (
 // finished reports whether the changeset is applied or aborted.
 func (s *applyState) finished() bool { return s.phaseNow() == applied || s.phaseNow() == aborted }
 
-// finished reports whether the changeset is aborted or, as far as the store knows, applied.
-func (c *Changeset[E]) finished() bool {
+// pending reports whether the changeset is neither aborted nor, as far as the store knows, applied.
+func (c *Changeset[E]) pending() bool {
 	s := c.applyState.Load()
-	return s.finished() || s.phaseNow() == unstored && c.stored()
+	return !s.finished() && (s.phaseNow() != unstored || !c.stored())
 }
 
 // phaseNow returns the phase; nil is idle.

@@ -71,7 +71,7 @@ func (c *Changeset[E]) Cut() *cut[E] { return c.log.cut() }
 
 // CutsAll reports whether a cut has all slots that were reserved before, or is final.
 func (c *Changeset[E]) CutsAll() bool {
-	n := c.log.reserved.Load() &^ sealed
+	n := c.Reserved()
 	m := c.log.cut()
 	return m.n >= n || m.final
 }

@@ -349,7 +349,7 @@ func (l *log[E]) cut() *cut[E] {
 		}
 		next := l.decide(from, n, final)
 		if next.n < n && !final {
-			continue // a final cut has ended the list of chunks meanwhile
+			continue // sealed since: the final cut has ended the list of chunks
 		}
 		if l.decided.CompareAndSwap(m, next) || !final {
 			return next

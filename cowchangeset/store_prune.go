@@ -27,7 +27,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 		}
 		last := t.latest()
 		c := first
-		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || c.finished()) && c.stored() {
+		for last.ordinal-c.ordinal >= uint64(keep) && (t.pruneUnapplied || !c.pending()) && c.stored() {
 			c = c.next.Load()
 		}
 		if t.storage != nil {

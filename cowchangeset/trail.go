@@ -138,7 +138,7 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are
-			if !c.log.open() && !c.finished() && !yield(c) { // LP(Pending): each
+			if !c.log.open() && c.pending() && !yield(c) { // LP(Pending): each
 				return
 			}
 		}

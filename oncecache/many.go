@@ -363,7 +363,7 @@ func (b *batch[K, V]) end(thrown *PanicError, of func(i int) *result) {
 			c := n.state.flight.claim
 			if c != nil {
 				c.join()          // does not fail: the function is counted
-				how.keeps = false // the claim of a kept error is not known
+				how.keeps = false // a kept error holds no claim
 			}
 			drop(n.entry.key, v, c)
 			delete(b.extra, n.entry.key)

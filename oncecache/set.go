@@ -98,7 +98,8 @@ func (r *root[K, V]) place(at table.Hashed[K], n *entry[K, V], l limits) (e *ent
 	for {
 		e := r.entries.Load(at) // LP(Set): too heavy, and nothing was there
 		if e.has() && r.owns && r.same(e.value, n.value) {
-			made := e.state.Load().making()                                            // before e can expire at once, which takes it off
+			// Loaded before e can expire at once, which takes it off.
+			made := e.state.Load().making()
 			if r.prolongs(e, l) || e.mark.is(doomed) && e.state.Load().node.leased() { // LP(Set): the very value
 				r.use(e)
 				r.accounting.finish(onePending)
