@@ -29,9 +29,9 @@ type Config[K comparable, V any] struct {
 	// that a create function for one key returns beside an error is not closed.
 	//
 	// A value that is set, or returned by a create function, while the key has the same value stays open; but do
-	// not set one that a create function of the key is returning at that time: it might be closed twice, or while
-	// it is leased. Two values are the same if all their parts are: equal by ==, or the same map, slice, function
-	// or channel. A pointer or the like also stays open if it is the key's again when it would be closed.
+	// not set one that a create function of the key is about to return, nor in that function: it might be closed
+	// twice, or while leased. Two values are the same if all their parts are: equal by ==, or the same map, slice,
+	// function or channel. A pointer or the like also stays open if it is the key's again when it would be closed.
 	//
 	// Close runs on the goroutine of the Set, Delete, CompareAndDelete, Refresh, Release or Discard that
 	// removes the value or is its last user; for a value that is made too late, mostly on that of the function;
@@ -48,7 +48,7 @@ type Config[K comparable, V any] struct {
 	// closed, and create functions that Delete or a timeout has overtaken have returned. It is for resources that
 	// must be alone: a file that is locked, a port. A caller that holds a lease of the removed value, or its Close
 	// function, would wait for itself. Set, SetIfAbsent and Refresh still put a second value beside the first, and
-	// a value that Set refuses as too heavy is closed beside the next. It needs Close.
+	// a value that Set refuses as too heavy, or that is for a key not asked for, is closed beside the next. It needs Close.
 	CloseBeforeCreate bool
 
 	// OnRemove, if set, is called once for each value that leaves the cache, with the reason and
