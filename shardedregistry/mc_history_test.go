@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
+	model "github.com/latchfree/latchfree/internal/tools/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -247,52 +248,82 @@ func TestHistoryCosts(t *testing.T) {
 	}
 }
 
+// stalledDeletion is a deletion whose caller has stalled before it was dated, while a snapshot is taken.
+type stalledDeletion struct {
+	r      *names1
+	key    string
+	staged atomics.Uint32
+	taking shardedregistry.Taking[string, int]
+	rest   func()
+}
+
+// stage stores the deletion, once.
+func (d *stalledDeletion) stage() {
+	if d.rest != nil {
+		return
+	}
+	d.r.Put(d.key, 7)
+	d.taking = shardedregistry.Join(d.r)
+	d.rest = shardedregistry.Kill(d.r, d.key)
+	d.staged.Store(1)
+}
+
+// watch begins a loop that makes a cut when it finds the deletion, and looks whether that is before the cut.
+func (d *stalledDeletion) watch(m *mc.M) {
+	m.Go(func() {
+		if d.staged.Load() == 0 {
+			return
+		}
+		rr := shardedregistry.OpenRevisions(d.r, 0)
+		for {
+			c, err := rr.Next()
+			if err != nil {
+				m.Failf("%v", err)
+			}
+			if c.Revision == 0 {
+				return
+			}
+			if !c.Deleted {
+				continue
+			}
+			d.taking.Collect()
+			if e, ok := d.taking.Found().Lookup(d.key); ok && e.Version < c.Version {
+				m.Failf("%v is yielded, and a later cut has %v", c, e)
+			}
+			return
+		}
+	})
+	m.Final(func() {
+		d.rest()
+		d.taking.Leave()
+	})
+}
+
 // What a loop over WatchFrom yields has taken effect, also a deletion that a creator remembers because its deleter has stalled
 // before it was dated: the cuts that follow are after it.
 func TestWhatIsRememberedHasTakenEffect(t *testing.T) {
 	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "the rest of Create(5) ∥ WatchFrom, the rest of Snapshot"}, func(m *mc.M) {
-		var (
-			r      *names1
-			staged atomics.Uint32
-			taking shardedregistry.Taking[string, int]
-			rest   func()
-		)
-		r = shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2, History: 8, Check: func(_ string, v int) error {
-			if v == 5 && rest == nil { // the creator has found the key absent
-				put(7).Do(r)
-				taking = shardedregistry.Join(r)
-				rest = shardedregistry.Kill(r, "a")
-				staged.Store(1)
+		d := &stalledDeletion{key: "a"}
+		d.r = shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2, History: 8, Check: func(_ string, v int) error {
+			if v == 5 { // the creator has found the key absent
+				d.stage()
 			}
 			return nil
 		}})
-		doing(m, r, []call{create(5)})
-		m.Go(func() {
-			if staged.Load() == 0 {
-				return
-			}
-			rr := shardedregistry.OpenRevisions(r, 0)
-			for {
-				c, err := rr.Next()
-				if err != nil {
-					m.Failf("%v", err)
-				}
-				if c.Revision == 0 {
-					return
-				}
-				if !c.Deleted {
-					continue
-				}
-				taking.Collect()
-				if e, ok := taking.Found().Lookup("a"); ok && e.Version < c.Version {
-					m.Failf("%v is yielded, and a later cut has %v", c, e)
-				}
-				return
-			}
-		})
-		m.Final(func() {
-			rest()
-			taking.Leave()
-		})
+		doing(m, d.r, []call{create(5)})
+		d.watch(m)
+	})
+}
+
+// The same of a transaction that finds the deletion of a key that it has read.
+func TestWhatATransactionRemembersHasTakenEffect(t *testing.T) {
+	mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "the rest of Get(b), Put(a, 3) in a transaction ∥ WatchFrom, the rest of Snapshot"}, func(m *mc.M) {
+		d := &stalledDeletion{key: "b", r: remembered(8, with7)}
+		doing(m, d.r, []call{transacts("Get(b), Put(a, 3)", func(tx model.TxOps) any {
+			_, _ = tx.Get("b") // which is absent
+			d.stage()
+			return tx.Put("a", 3)
+		})})
+		d.watch(m)
 	})
 }
