@@ -68,7 +68,7 @@ func (b *baseline) run(g *toolchain, p program, tests string, timeout time.Durat
 	switch {
 	case r.peak > memory:
 		r.how = exhausted
-	case err == nil:
+	case err == nil || outgrown(r.output):
 		return r
 	case ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay) || strings.Contains(r.output, "panic: test timed out after"):
 		r.how = timedOut
@@ -118,6 +118,13 @@ var (
 	failLine = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+) `)
 	runLine  = regexp.MustCompile(`(?m)^=== (?:RUN|CONT|NAME) +(\S+)$`)
 )
+
+// outgrown reports whether all tests have passed, and the model checker only says that an exploration, which
+// MC_MOST cut short, has more executions than the package's CHECKS.md says: steps that come in another order
+// are no failure.
+func outgrown(output string) bool {
+	return strings.Contains(output, "\nPASS\nmc: ") && strings.Contains(output, "has more executions than the page says") && !failLine.MatchString(output)
+}
 
 // culprit returns the test that failed first, or that ran last, without the
 // deeper subtests.

@@ -190,6 +190,22 @@ func TestCulprit(t *testing.T) {
 	}
 }
 
+// That an exploration has become larger than its page says kills nothing by itself.
+func TestOutgrown(t *testing.T) {
+	const says = "PASS\nmc: TestB/b has more executions than the page says: run it without MC_MOST\n"
+	for output, want := range map[string]bool{
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\n" + says:                                                true,
+		"=== RUN   TestA\n--- FAIL: TestA (0.00s)\nFAIL\n":                                                 false,
+		"=== RUN   TestA\n    --- FAIL: TestA/a (0.00s)\n" + says:                                          false,
+		"=== RUN   TestA\npanic: test timed out after 1s\n":                                                false,
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\nmc: TestA is not deterministic: it found\n\t{}\n": false,
+	} {
+		if outgrown(output) != want {
+			t.Errorf("%v of %q", !want, output)
+		}
+	}
+}
+
 func TestBaselineReadsDurations(t *testing.T) {
 	var b baseline
 	b.took = map[string]time.Duration{}
