@@ -372,6 +372,33 @@ func TestSealNotifiesAll(t *testing.T) {
 	})
 }
 
+// A loop over All yields what was there at one moment, while Prune takes the older ones away.
+func TestAllBesidePrunes(t *testing.T) {
+	ctx := context.Background()
+	mc.Check(t, mc.Config{Operations: "Start, Prune(1), Start, Prune(1), Start ∥ All"}, func(m *mc.M) {
+		tr := cowchangeset.MustNew(cowchangeset.Config[int]{PruneUnapplied: true, NewID: func(context.Context) (string, error) { return "id", nil }})
+		tr.Start(ctx)
+		tr.Start(ctx)
+		m.Go(func() {
+			for range 2 {
+				tr.Start(ctx)
+				tr.Prune(1)
+			}
+			tr.Start(ctx)
+		})
+		m.Go(func() {
+			var all []uint64
+			for ordinal := range tr.All() {
+				all = append(all, ordinal)
+			}
+			n := len(all)
+			if n == 0 || !slices.Contains([][2]uint64{{1, 2}, {1, 3}, {3, 3}, {3, 4}, {4, 4}, {4, 5}}, [2]uint64{all[0], all[n-1]}) {
+				m.Failf("%v are not there at one moment", all)
+			}
+		})
+	})
+}
+
 // Pruning meets starts and readers.
 func TestPruneProtocols(t *testing.T) {
 	ctx := context.Background()
