@@ -1010,3 +1010,21 @@ func TestManyCloseBeforeCreate(t *testing.T) {
 		})
 	}
 }
+
+// A function that exits has not panicked: Close has nothing to tell.
+func TestCloseAfterABatchThatExits(t *testing.T) {
+	var c oncecache.Cache[int, int]
+	ctx, leave := context.WithCancel(context.Background())
+	_, err := c.GetOrCreateMany(ctx, []int{1}, func(ctx context.Context, _ []int) (map[int]int, error) {
+		leave()
+		<-ctx.Done()
+		runtime.Goexit()
+		return nil, nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := c.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}

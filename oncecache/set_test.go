@@ -540,3 +540,21 @@ func closingCounted[V any]() (c *oncecache.Cache[string, V], closed func() int) 
 		return n
 	}
 }
+
+// The very value that is set again while it is evicted stays: nobody could see that it was leaving.
+func TestVeryValueThatIsLeavingStays(t *testing.T) {
+	closed := 0
+	c := oncecache.MustNew(oncecache.Config[int, int]{IdleTimeout: time.Hour, Close: func(int, int) error { closed++; return nil }})
+	c.Set(1, 7)
+	finish := oncecache.StartIdling(c, 1)
+	if old, replaced := c.Set(1, 7); old != 7 || !replaced {
+		t.Errorf("Set: %d, %v", old, replaced)
+	}
+	finish()
+	if v, ok := c.Get(1); v != 7 || !ok || closed != 0 {
+		t.Errorf("Get: %d, %v; closed %d times", v, ok, closed)
+	}
+	if err := c.Close(context.Background()); err != nil || closed != 1 {
+		t.Errorf("Close: %v; closed %d times", err, closed)
+	}
+}

@@ -187,6 +187,40 @@ func TestTooLateForOneThatStalls(t *testing.T) {
 	}
 }
 
+// The same where the change that stalls has taken another one's slot than the next change would.
+func TestTooLateForOneOfTwo(t *testing.T) {
+	calls := threads{{put(1), put(2), put(3), put(4)}}
+	mc.Check(t, mc.Config{Operations: operations(calls, "WatchFrom a revision, two are remembered")}, func(m *mc.M) {
+		r := remembered(2, with7)
+		begin := r.Snapshot().Revision()
+		doing(m, r, calls[0])
+		m.Go(func() {
+			_, err := shardedregistry.OpenRevisions(r, begin).Next()
+			var late *shardedregistry.CompactedError
+			if errors.As(err, &late) && late.Oldest <= late.Revision {
+				m.Failf("a loop that began at %d could have begun at %d", late.Revision, late.Oldest)
+			}
+		})
+	})
+}
+
+// A revision that the registry is about to reach is unknown until then, and has no change after it at first.
+func TestWatchFromARevisionThatComes(t *testing.T) {
+	calls := threads{{put(1)}}
+	mc.Check(t, mc.Config{Operations: operations(calls, "WatchFrom the next revision")}, func(m *mc.M) {
+		r := remembered(1, with7)
+		next := r.Revision() + 1
+		doing(m, r, calls[0])
+		m.Go(func() {
+			c, err := shardedregistry.OpenRevisions(r, next).Next()
+			var unknown *shardedregistry.UnknownRevisionError
+			if c.Revision != 0 || err != nil && !errors.As(err, &unknown) {
+				m.Failf("%v, %v", c, err)
+			}
+		})
+	})
+}
+
 // A change whose caller has stalled takes the place of no later one: the last is always there.
 func TestLastChangeStays(t *testing.T) {
 	calls := threads{{put(1), put(2)}, {other(put(3))}}
