@@ -162,6 +162,15 @@ func TestWatchFromOvertaken(t *testing.T) {
 	}
 }
 
+// beginsTooLate begins a loop after a revision. If that is forgotten, another loop could have begun later only.
+func beginsTooLate(m *mc.M, r *names1, after shardedregistry.Revision) {
+	_, err := shardedregistry.OpenRevisions(r, after).Next()
+	var late *shardedregistry.CompactedError
+	if errors.As(err, &late) && late.Oldest <= late.Revision {
+		m.Failf("a loop that began at %d could have begun at %d", late.Revision, late.Oldest)
+	}
+}
+
 // A loop that is too late is told where another one could have begun, also by the slot of a
 // change that is not the last one yet. A loop from the beginning waits for no writer.
 func TestTooLateForOneThatStalls(t *testing.T) {
@@ -175,32 +184,20 @@ func TestTooLateForOneThatStalls(t *testing.T) {
 					begin = 0
 				}
 				doing(m, r, calls[0])
-				m.Go(func() {
-					_, err := shardedregistry.OpenRevisions(r, begin).Next()
-					var late *shardedregistry.CompactedError
-					if errors.As(err, &late) && late.Oldest <= late.Revision {
-						m.Failf("a loop that began at %d could have begun at %d", late.Revision, late.Oldest)
-					}
-				})
+				m.Go(func() { beginsTooLate(m, r, begin) })
 			})
 		})
 	}
 }
 
-// The same where the change that stalls has taken another one's slot than the next change would.
+// The same with two slots, where the change that stalls is not in the slot of the next one.
 func TestTooLateForOneOfTwo(t *testing.T) {
 	calls := threads{{put(1), put(2), put(3), put(4)}}
 	mc.Check(t, mc.Config{Operations: operations(calls, "WatchFrom a revision, two are remembered")}, func(m *mc.M) {
 		r := remembered(2, with7)
 		begin := r.Snapshot().Revision()
 		doing(m, r, calls[0])
-		m.Go(func() {
-			_, err := shardedregistry.OpenRevisions(r, begin).Next()
-			var late *shardedregistry.CompactedError
-			if errors.As(err, &late) && late.Oldest <= late.Revision {
-				m.Failf("a loop that began at %d could have begun at %d", late.Revision, late.Oldest)
-			}
-		})
+		m.Go(func() { beginsTooLate(m, r, begin) })
 	})
 }
 
