@@ -4,6 +4,7 @@ package mc
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/goid"
 )
@@ -66,18 +67,36 @@ func counter() *Cost {
 	return meter
 }
 
-// measuring tells that costs are measured: see Measuring.
-var measuring bool
+// measured is the measurement that goes on, or nil.
+var measured *measurement
+
+// A measurement is of costs. To the goroutine that measures, each reading of the clock is a
+// tick later than the one before: what an operation does may depend on the time since
+// another, and must not depend on how fast the machine is.
+type measurement struct {
+	by  uintptr // the token of that goroutine
+	now time.Time
+}
+
+const tick = 10 * time.Microsecond
+
+// read reads the clock.
+func (m *measurement) read() time.Time {
+	m.now = m.now.Add(tick)
+	return m.now
+}
 
 // Measuring reports whether costs are measured, so that limits must be those
 // of a normal build.
-func Measuring() bool { return measuring }
+func Measuring() bool { return measured != nil }
 
 // measure says that costs are measured until stop is called.
 func measure() (stop func()) {
-	before := measuring
-	measuring = true
-	return func() { measuring = before }
+	before := measured
+	if before == nil {
+		measured = &measurement{goid.Token(), time.Now()}
+	}
+	return func() { measured = before }
 }
 
 // Measure returns what f does to shared words, alone and outside explorations.

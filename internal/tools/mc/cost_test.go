@@ -4,6 +4,7 @@ package mc_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -35,6 +36,30 @@ func TestMeasure(t *testing.T) {
 		if got := mc.Measure(c.f); got != c.want {
 			t.Errorf("%s costs %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// What an operation does may depend on the time since another, and no count on the machine.
+func TestTimeThatIsMeasuredIsOfReadings(t *testing.T) {
+	since := func(begun time.Time) time.Duration {
+		time.Sleep(time.Millisecond)
+		return atomics.Since(begun)
+	}
+	mc.CheckCost(t, "an operation that looks at the clock", func() func(int) {
+		before := atomics.Now()
+		since(before)
+		return func(int) {
+			if d := atomics.Since(before); d >= time.Millisecond {
+				t.Errorf("%v have passed", d)
+			}
+		}
+	}, mc.Cost{Clock: 1}, 0)
+	var d time.Duration
+	if mc.Measure(func() { d = since(atomics.Now()) }); d <= 0 || d >= time.Millisecond {
+		t.Errorf("%v have passed from one reading to the next", d)
+	}
+	if d := since(atomics.Now()); d < time.Millisecond {
+		t.Errorf("%v have passed after it was measured", d)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/goid"
 )
 
 // maxThreads bounds the threads of one body where all orders count: the length of a vector clock.
@@ -156,7 +158,8 @@ func (m *M) Advance(d time.Duration) {
 // epoch is what the modelled clock shows when an execution starts.
 const epoch = 1_000_000_000
 
-// Now returns the modelled time, and the real one outside explorations.
+// Now returns the modelled time, and outside explorations the real one or that of a
+// measurement.
 //
 //go:norace
 func Now() time.Time {
@@ -164,6 +167,9 @@ func Now() time.Time {
 	if m == nil {
 		if c := counter(); c != nil {
 			c.add(Clock)
+		}
+		if c := measured; c != nil && c.by == goid.Token() {
+			return c.read()
 		}
 		return time.Now()
 	}
