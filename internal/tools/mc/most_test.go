@@ -12,6 +12,9 @@ import (
 // Where MC_MOST cuts an exploration short, the page keeps the number that it has, and a page
 // that cannot be right is found out.
 func TestMost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short runs keep no page")
+	}
 	t.Setenv("MC_MOST", "2")
 	for name, tt := range map[string]struct {
 		page  string
