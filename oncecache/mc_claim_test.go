@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/tools/mc"
@@ -329,6 +330,55 @@ func TestProtocolsOfTurnsOfTheVeryValue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The very value that is set while the time of the old one ends lasts as any value that is set, also if a lease
+// holds it.
+func TestVeryValueOutlivesItsDeadline(t *testing.T) {
+	for name, leased := range map[string]bool{"leased": true, "not leased": false} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{Timed: true, Operations: "Close: Set of the very value ∥ the time of it that is there ends"}
+			mc.Check(t, cfg, func(m *mc.M) {
+				lasts := time.Second
+				c := oncecache.MustNew(oncecache.Config[int, int]{
+					TTLFunc: func(int, int) time.Duration { return lasts },
+					Close:   func(int, int) error { return nil },
+				})
+				c.Set(1, 1)
+				if leased {
+					c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 0, errRefused })
+				}
+				lasts = time.Hour
+				m.Go(func() { c.Set(1, 1) })
+				m.Go(func() { m.Advance(2 * time.Second) })
+				m.Final(func() {
+					if v, ok := c.Get(1); v != 1 || !ok {
+						m.Failf("%d, %v is left of a value that lasts for an hour", v, ok)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A value that leaves as it comes, because what it replaces was idle, is set again: then it stays.
+func TestVeryValueOfARefreshThatLeaves(t *testing.T) {
+	mc.Check(t, extent(3).of("Close: Refresh ∥ a sweep, then Set of the value that Refresh brings"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 2, nil })
+		})
+		m.Go(func() {
+			oncecache.SweepIdle(c)
+			c.Set(1, 2)
+		})
+		m.Final(func() {
+			if v, ok := c.Get(1); v != 2 || !ok {
+				m.Failf("%d, %v is left of what was set", v, ok)
+			}
+		})
+	})
 }
 
 // A call that has waited for a creation which timed out does not hear of that from the next, which waits until

@@ -367,3 +367,24 @@ func TestUseThatRenewsLeavesWhatHasExpired(t *testing.T) {
 		})
 	})
 }
+
+// Of the uses of a value that is due one renews it, also if that has ended, and left the value as it was, when the
+// other goes on.
+func TestOneUseRenews(t *testing.T) {
+	mc.Check(t, twice.of("it is due: Get, which finds nothing modified ∥ Get"), func(m *mc.M) {
+		config := endless
+		config.RenewAhead = time.Hour
+		config.Renew = func(context.Context, int, int) (int, error) { return 0, oncecache.ErrNotModified }
+		c := oncecache.MustNew(config)
+		c.Set(1, 1)
+		oncecache.MakeDue(c, 1)
+		for range 2 {
+			m.Go(func() { c.Get(1) })
+		}
+		m.Final(func() {
+			if n := c.Stats().Renewals; n != 1 {
+				m.Failf("it was renewed %d times", n)
+			}
+		})
+	})
+}
