@@ -113,7 +113,7 @@ type asking struct {
 	returned interleave.Mark
 	got      string
 	others   []string // what else it may have got, of several errors
-	gone     bool     // it has got nothing
+	gone     bool     // it has got nothing, as the function ended its goroutine or panicked for other keys
 }
 
 // nothing is no operation.

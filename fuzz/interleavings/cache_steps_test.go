@@ -35,7 +35,8 @@ func (a *asking) last() *cacheCreation {
 }
 
 // begins is the moment of a look: before the function is called or, if it is
-// not, before the call returns. A caller that left need not have looked.
+// not, before the call returns. A caller that left need not have looked, but for
+// all keys that are asked for at once.
 func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 	return &cacheMoment{Op: "creates", From: look.called,
 		Settle: func(m *cacheMoment) bool {
@@ -46,12 +47,12 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 			if i > 0 {
 				m.Follows = a.looks[i-1].begins
 			}
-			return look.ran || i == 0 && !a.left()
+			return look.ran || i == 0 && (a.gone || !a.left())
 		},
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
 			closed := oncecache.ErrClosed.Error()
-			caught := a.got == closed || slices.Contains(a.others, closed) // by Close, before the function was called
+			caught := a.gone || a.got == closed || slices.Contains(a.others, closed) // by Close, before the function was called
 			return ok && (creates == look.ran || creates && caught)
 		}}
 }
