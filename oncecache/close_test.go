@@ -728,25 +728,6 @@ func TestCloseConcurrencyBesideAHang(t *testing.T) {
 	})
 }
 
-// What has nothing to close starts no goroutine, and so takes the place of none.
-func TestCloseConcurrencyAfterNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var run gauge
-		c := oncecache.MustNew(config{MaxEntries: 9, Close: func(string, int) error {
-			run.sleep(time.Second)
-			return nil
-		}})
-		oncecache.LimitClosers(c, 1)
-		c.Set("a", 1)
-		c.Set("b", 1) // evicts nothing
-		synctest.Wait()
-		c.Clear()
-		if time.Sleep(time.Minute); run.most.Load() != 1 || c.Stats().Closed != 2 {
-			t.Errorf("%d run at a time, want 1; %d closed", run.most.Load(), c.Stats().Closed)
-		}
-	})
-}
-
 // So many Close functions run at a time on goroutines of the cache as they may,
 // and never more, whatever lets the values go.
 func TestCloseConcurrency(t *testing.T) {

@@ -87,3 +87,25 @@ func (c manySets) GetOrCreateMany(ctx context.Context, keys []int, create func(c
 	}
 	return found, err
 }
+
+// Only Close may end a creation of a batch whose function is not called for it.
+func TestCacheInterleavingsFindUncalled(t *testing.T) {
+	p, _ := cacheProgram(func(c cacheConfig) cache { return manyHides{newCache(c)} })([]byte("\x00\x75\x40"))
+	if one := p.Sequential(); one.Explore(interleave.Quick).Failure == "" {
+		t.Error("a batch that panics creates a key without calling the function for it, and nothing is found")
+	}
+}
+
+// manyHides does not call the function for the last key that it creates, if it panics for the others.
+type manyHides struct{ cache }
+
+func (c manyHides) GetOrCreateMany(ctx context.Context, keys []int, create func(context.Context, []int) (map[int]int, error)) (found map[int]int, err error) {
+	last := len(keys) - 1
+	v, err := c.GetOrCreate(keys[last], func() (int, error) {
+		found, err = c.cache.GetOrCreateMany(ctx, keys[:last], create)
+		made, err := create(ctx, keys[last:])
+		return made[keys[last]], err
+	})
+	found[keys[last]] = v
+	return found, err
+}

@@ -113,7 +113,7 @@ type asking struct {
 	returned interleave.Mark
 	got      string
 	others   []string // what else it may have got, of several errors
-	gone     bool     // it has got nothing, as the function ended its goroutine or panicked for other keys
+	gone     bool     // it has got nothing: the function of its batch has panicked, or called Goexit, for other keys
 }
 
 // nothing is no operation.
@@ -172,7 +172,7 @@ func cacheCreate(key, v int, how creationEnding, as flavour, inner cacheOp) cach
 func (a *asking) apart() bool { return a.as.context >= 0 }
 
 // left tells that the caller did not wait.
-func (a *asking) left() bool { return a.gone || a.got == context.Canceled.Error() }
+func (a *asking) left() bool { return a.got == context.Canceled.Error() }
 
 // run is the create function.
 func (a *asking) run(ctx context.Context, where *cacheCaller, look *cacheCreation, within cacheOp) (int, error) {

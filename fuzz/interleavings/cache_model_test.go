@@ -20,10 +20,16 @@ type cacheModel struct {
 	calls     map[*cacheCreation]*model.Flight
 	cancelled [2]bool              // contexts
 	absent    map[*refreshing]bool // what a Refresh has found
+
+	// uncalled has the creations whose functions are not called: Close must end them.
+	uncalled map[*cacheCreation]bool
 }
 
 func newCacheModel() *cacheModel {
-	return &cacheModel{open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{}, absent: map[*refreshing]bool{}}
+	return &cacheModel{
+		open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{},
+		absent: map[*refreshing]bool{}, uncalled: map[*cacheCreation]bool{},
+	}
 }
 
 // The ways to explain an operation. In a bounded cache, the value of a key may
@@ -105,6 +111,16 @@ func (s *cacheModel) ends(call *cacheCreation) {
 		v = 0
 	}
 	s.open.End(call.key, s.calls[call], v, call.err)
+}
+
+// gone is the moment at which a call for several keys ends without an outcome for
+// one of them.
+func (s *cacheModel) gone(call *cacheCreation) bool {
+	if !s.uncalled[call] {
+		return true
+	}
+	s.end(s.calls[call], oncecache.ErrClosed)
+	return s.closed
 }
 
 // gets reports whether a call that takes part in a creation may get a result.

@@ -35,8 +35,8 @@ func (a *asking) last() *cacheCreation {
 }
 
 // begins is the moment of a look: before the function is called or, if it is
-// not, before the call returns. A caller that left need not have looked, but for
-// all keys that are asked for at once.
+// not, before the call returns. A caller that left need not have looked. A batch
+// has looked for all of its keys before its function is called.
 func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 	return &cacheMoment{Op: "creates", From: look.called,
 		Settle: func(m *cacheMoment) bool {
@@ -47,11 +47,12 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 			if i > 0 {
 				m.Follows = a.looks[i-1].begins
 			}
-			return look.ran || i == 0 && (a.gone || !a.left())
+			return look.ran || i == 0 && !a.left()
 		},
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
 			closed := oncecache.ErrClosed.Error()
+			s.uncalled[look] = a.gone && creates
 			caught := a.gone || a.got == closed || slices.Contains(a.others, closed) // by Close, before the function was called
 			return ok && (creates == look.ran || creates && caught)
 		}}
@@ -96,10 +97,13 @@ func (a *asking) returns() *cacheMoment {
 			if last.ran {
 				m.Op += " by " + a.how.String()
 			}
-			return !a.gone
+			return true
 		},
 		Explains: func(s *cacheModel, _ int) bool {
 			last := a.last()
+			if a.gone {
+				return s.gone(last)
+			}
 			own := last.ran && !a.apart()
 			if a.left() {
 				return a.apart() && s.cancelled[a.as.context]
